@@ -1,0 +1,1 @@
+"""What happened: the facts, and how they are written down."""
