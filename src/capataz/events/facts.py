@@ -113,6 +113,8 @@ class ToolFacts:
     """Seconds after which a "no" from confirm is final."""
     agent: str | None = None
     """Name of the agent behind the tool, when it is one."""
+    tied: bool = False
+    """Whether confirm looks at the result or the key of this very act: then a "yes" is this act's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,10 @@ class RunStarted:
     versions: Versions = Versions()
     source: str = "capataz"
     """Which runtime produced the run; foreign records carry the name of their format."""
+    overhead: int = 0
+    """Bytes of instructions and tool declarations: what every model call sends beside the history."""
+    standing: tuple[str, ...] = ()
+    """Effects that other runs of the same root have made or may have made: the ledger refuses them here too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +332,8 @@ class ChildEnded:
     spend: Spend
     turn: int
     position: int
+    standing: tuple[str, ...] = ()
+    """Effects the child made or may have made."""
 
 
 # ── the judgements ───────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,120 @@
+"""Bringing the calls of a turn to their end, each to exactly one result.
+
+Reads of one turn may run side by side; as soon as one call acts, all go in order, and an act that failed or is in
+doubt stops the acts behind it. An act is never run while the ledger says that it may already have happened.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from capataz.events.facts import Call, ToolFacts, ToolFinished, ToolRefused
+from capataz.kernel.commands import Command, ConfirmEffect, Record, Sleep, UseTool
+from capataz.kernel.room import seconds_left
+from capataz.kernel.state import CallView, State
+
+
+def settle_calls(state: State) -> tuple[Command, ...]:
+    """What the unsettled calls of the present turn need next; nothing when all have their result."""
+    open_calls = [view for _, view in sorted(state.calls.items()) if view.stage != "done"]
+    if not open_calls:
+        return ()
+    if all(not view.call.acting for view in state.calls.values()):
+        room = _calls_left(state)
+        able = [view for view in open_calls if refusal(state, view.call) is None]
+        refused = [view for view in open_calls if view not in able] + able[room:]
+        if refused:
+            return tuple(_refuse(state, view.call) for view in refused)
+        return tuple(_use(state, view.call) for view in able)
+    return (_next_step(state, open_calls[0]),)
+
+
+def _next_step(state: State, view: CallView) -> Command:
+    """One step of a call in a turn that acts."""
+    call, facts = view.call, state.tools.get(view.call.tool, ToolFacts(view.call.tool, view.call.kind))
+    if view.stage == "asked":
+        if refusal(state, call) is not None or _calls_left(state) < 1:
+            return _refuse(state, call)
+        if call.acting and facts.confirmable and view.before is None:
+            return ConfirmEffect(call, "before", key_of(state, call))
+        return _use(state, call)
+    if view.stage == "probed":
+        return _use(state, call)
+    if not call.acting:
+        return _use(state, call)
+    return _reconcile(state, view, facts)
+
+
+def _reconcile(state: State, view: CallView, facts: ToolFacts) -> Command:
+    """An act was begun. Find out whether it took effect; never guess, never silently run it again."""
+    call, key = view.call, key_of(state, view.call)
+    act = state.ledger.acts[call.turn, call.position]
+    if facts.confirmable and not act.answered:
+        due = act.started_at + facts.settle
+        if act.after == "no" and state.now < due:
+            return Sleep(due, call.turn)
+        return ConfirmEffect(call, "after", key, view.finished.result if view.finished is not None else None)
+    if facts.idempotent and view.finished is None and act.after != "yes" and act.runs < 3:
+        return _use(state, call)
+    return Record(_conclude(view, act.after))
+
+
+def _conclude(view: CallView, after: str | None) -> ToolFinished:
+    """The result of an act that was interrupted, from what its read-back says."""
+    call = view.call
+    if view.finished is not None:
+        return view.finished
+    if after == "yes":
+        return ToolFinished(call, {"interrupted": True, "read_back": "the effect is there"}, state_changed=True)
+    if after == "no":
+        return ToolFinished(call, {"error": "interrupted; the read-back says it did not take effect"}, error=True)
+    return ToolFinished(
+        call, {"error": "interrupted; outcome unknown: check before repeating"}, error=True, in_doubt=True
+    )
+
+
+def refusal(state: State, call: Call) -> ToolRefused | None:
+    """Why this call must not run, as the fact to record; None when it may."""
+    if call.problem is not None:
+        unknown = call.tool not in state.tools
+        truncated = call.fault is not None and call.fault.reason == "truncated"
+        reason: Literal["unknown-tool", "truncated", "invalid-arguments"] = (
+            "unknown-tool" if unknown else "truncated" if truncated else "invalid-arguments"
+        )
+        return ToolRefused(call, reason, call.problem, call.fault)
+    if not call.acting:
+        return None
+    if (blocker := _blocker(state, call)) is not None:
+        return ToolRefused(call, "not-run", f"not run: {blocker} before it in this turn did not succeed")
+    facts = state.tools.get(call.tool)
+    words = state.ledger.forbids(call, facts) if facts is not None else None
+    return ToolRefused(call, "ledger", words) if words is not None else None
+
+
+def _blocker(state: State, call: Call) -> str | None:
+    """The act before this one in the same turn that is failed, denied or in doubt."""
+    for position in sorted(state.calls):
+        act = state.ledger.acts.get((call.turn, position))
+        if position < call.position and act is not None and act.standing in ("failed", "denied", "in-doubt"):
+            return act.name
+    return None
+
+
+def _refuse(state: State, call: Call) -> Record:
+    fact = refusal(state, call)
+    return Record(fact or ToolRefused(call, "not-run", "not run: the ceiling of calls is reached"))
+
+
+def _use(state: State, call: Call) -> UseTool:
+    return UseTool(call, key_of(state, call), seconds_left(state))
+
+
+def _calls_left(state: State) -> int:
+    limit = state.ceilings.calls
+    return 1_000_000 if limit is None else max(0, limit - state.spend.calls)
+
+
+def key_of(state: State, call: Call) -> str:
+    """The idempotency key of a call: the same after a crash, another for every other call."""
+    run = state.started.run if state.started is not None else ""
+    return f"{run}:{call.turn}:{call.position}"

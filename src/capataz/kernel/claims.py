@@ -1,0 +1,79 @@
+"""A turn without calls is a claim: the model thinks it is done.
+
+It becomes the end of the run only if the world agrees. Otherwise it goes back to the model with the reason, a bounded
+number of times, and then the run ends for what it is.
+"""
+
+from __future__ import annotations
+
+from capataz.events.facts import ModelReplied, VerdictGiven
+from capataz.kernel.closing import end, last_words
+from capataz.kernel.commands import Command, Record
+from capataz.kernel.completion import checks_passed, missing, only_unconfirmable
+from capataz.kernel.state import State
+
+_NO_CALL = (
+    "You have not used any tool yet, so nothing has been done. Saying it does not do it. "
+    "Call the tool that does the work now, or, after looking, say plainly why it should not be done."
+)
+_TOO_LONG = "Your reply was cut off by the output limit and is not complete. Say it again, shorter."
+_EMPTY = "Your reply was empty. Give your answer in words."
+
+
+def settle_claim(state: State, reply: ModelReplied) -> tuple[Command, ...]:
+    """The end of the run, or a claim that goes back; nothing when the model may simply go on."""
+    if reply.stop == "pause":
+        return ()
+    if reply.stop in ("refusal", "filter"):
+        return (end(state, "aborted", "refused", f"the model refused to go on ({reply.stop})"),)
+    if state.acting and state.used_calls == 0:
+        return (_send_back(state, "narrating", "narration", _NO_CALL, "the turn only talked: no tool was used"),)
+    if checks_passed(state):
+        return last_words(state) or (end(state, "completed", "effects-confirmed", "all checks passed"),)
+    if reply.stop == "length":
+        return (_send_back(state, "narrating", "truncated", _TOO_LONG, "the reply was cut off by the output limit"),)
+    if state.acting:
+        return _settle_acting(state)
+    return _settle_talking(state)
+
+
+def _settle_acting(state: State) -> tuple[Command, ...]:
+    lacking = missing(state)
+    if lacking and not only_unconfirmable(state):
+        words = f"claimed to be done, but {lacking[0]}"
+        return (_send_back(state, "finishing", "false-done", _not_done(lacking), words),)
+    if not state.answer and (call := last_words(state)):
+        return call
+    if lacking:
+        return (end(state, "partial", "unconfirmed", f"not confirmed: {'; '.join(lacking)}"),)
+    if state.ledger.acts:
+        return (end(state, "completed", "effects-confirmed", "every act is confirmed by its read-back"),)
+    if not state.answer:
+        return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the last turn was empty"),)
+    return (end(state, "answered", "no-action", "it looked and did nothing"),)
+
+
+def _settle_talking(state: State) -> tuple[Command, ...]:
+    broken = tuple(act.name for act in state.ledger.open_acts() if act.standing in ("denied", "failed", "in-doubt"))
+    if broken:
+        lacking = tuple(f"{name} did not succeed" for name in broken)
+        words = f"answered although {lacking[0]}"
+        return (_send_back(state, "finishing", "false-done", _not_done(lacking), words),)
+    if not state.answer:
+        return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the turn was empty and nothing was said"),)
+    return (end(state, "answered", "answered", ""),)
+
+
+def _send_back(state: State, guard: str, kind: str, note: str, words: str) -> Record:
+    """Back to the model with the reason; after too many, or where the guard only observes, the run has to end."""
+    evidence = (state.reply_seq,)
+    if state.claims < state.rules.policy.claims and state.rules.policy.mode(guard) == "enforce":
+        return Record(VerdictGiven("fail-turn", guard, kind, kind, evidence, state.turn, words, note))
+    return Record(VerdictGiven("stop", guard, kind, kind, evidence, state.turn, words))
+
+
+def _not_done(lacking: tuple[str, ...]) -> str:
+    return (
+        "The runtime checked, and this is not done: " + "; ".join(lacking[:5]) + ". "
+        "Do it with the tools, or say plainly that it could not be done and why."
+    )

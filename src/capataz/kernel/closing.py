@@ -1,0 +1,67 @@
+"""Winding a run down: the user always gets something, and it is marked for what it is."""
+
+from __future__ import annotations
+
+from capataz.events.facts import RunEnded, RunEscalated
+from capataz.kernel.commands import Command, Record
+from capataz.kernel.completion import checks_passed, evidence, missing
+from capataz.kernel.room import closing_call
+from capataz.kernel.state import State
+
+
+def wind_down(state: State) -> tuple[Command, ...]:
+    """The run has to end. One closing call where the last turn said nothing, then the honest end."""
+    return last_words(state) or (_ending(state),)
+
+
+def last_words(state: State) -> tuple[Command, ...]:
+    """The one closing call, without tools; nothing where something was said or the call cannot be made."""
+    silent = state.reply is None or not state.reply.text.strip()
+    if silent and state.closing == "none" and (call := closing_call(state)) is not None:
+        return (call,)
+    return ()
+
+
+def _ending(state: State) -> Record:
+    if checks_passed(state):
+        return end(state, "completed", "effects-confirmed", "all checks passed")
+    if state.stop is not None:
+        outcome = "escalated" if state.stop.action == "escalate" else "partial"
+        return end(state, outcome, state.stop.kind, state.stop.words)
+    if state.ceiling is not None:
+        name, limit, used = state.ceiling.ceiling, state.ceiling.limit, state.ceiling.used
+        return end(state, "partial", f"ceiling-{name}", f"the ceiling of {limit:g} {name} is reached ({used:g} used)")
+    return end(state, "partial", "unfinished", "")
+
+
+def end(state: State, outcome: str, reason: str, detail: str) -> Record:
+    """The end of the run as a fact. While an act is in doubt nobody but a person can say how it ended."""
+    proofs, lacking, doubts = evidence(state), missing(state), state.ledger.doubts()
+    answer, turn = best_answer(state)
+    if doubts and outcome in ("partial", "answered", "escalated"):
+        names = ", ".join(act.name for act in doubts)
+        return Record(RunEscalated("in-doubt", _join(detail, f"in doubt: {names}"), "human", answer, lacking, proofs))
+    match outcome:
+        case "completed":
+            return Record(RunEnded("completed", reason, detail, answer, turn, proofs))
+        case "answered":
+            return Record(RunEnded("answered", reason, detail, answer, turn, proofs, no_action=state.acting))
+        case "escalated":
+            return Record(RunEscalated(reason, detail, "human", answer, lacking, proofs))
+        case "aborted":
+            return Record(RunEnded("aborted", reason, detail, answer, turn, proofs, lacking))
+        case _:
+            return Record(RunEnded("partial", reason, detail, answer, turn, proofs, lacking))
+
+
+def best_answer(state: State) -> tuple[str, int | None]:
+    """The last useful thing that was said and in which turn; else what the results so far say, marked as such."""
+    if state.answer:
+        return state.answer, state.answer_turn
+    if not state.last_results:
+        return "[no answer: nothing was said and no result was obtained]", None
+    return "[put together from the last results]\n" + "\n".join(state.last_results), None
+
+
+def _join(first: str, second: str) -> str:
+    return f"{first}; {second}" if first else second

@@ -1,0 +1,42 @@
+"""A model call failed: try again, wait, or take the terminal action of the fault's row. Never call it success."""
+
+from __future__ import annotations
+
+from capataz.events.facts import CeilingReached, ModelCallFailed, RunEnded, RunEscalated
+from capataz.kernel.closing import best_answer
+from capataz.kernel.commands import Command, DrawWait, Record
+from capataz.kernel.room import seconds_left
+from capataz.kernel.state import State
+
+
+def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]:
+    """The retry that the policy table still allows, or the end it prescribes."""
+    table, fault = state.rules.policy.faults, failed.fault
+    if fault.row == "ours":
+        return (Record(_own_limit(state, failed)),)
+    left = seconds_left(state)
+    if left is not None and left <= 0:
+        return (Record(CeilingReached("seconds", state.ceilings.seconds or 0.0, state.spend.seconds)),)
+    if failed.attempt < table.retries(fault):
+        return (DrawWait(table.rule(fault), failed.attempt, fault.wait, fault.reason, failed.turn, left),)
+    return (Record(_terminal(state, failed)),)
+
+
+def _own_limit(state: State, failed: ModelCallFailed) -> CeilingReached:
+    """Our own limit refused the call before it left: that is a ceiling, not the provider's error."""
+    spent = float(state.spend.money or 0)
+    return CeilingReached("money", float(state.ceilings.money or 0), spent)
+
+
+def _terminal(state: State, failed: ModelCallFailed) -> RunEnded | RunEscalated:
+    fault = failed.fault
+    answer, turn = best_answer(state)
+    tries = failed.attempt + 1
+    detail = f"{fault.row}: {fault.message} (after {tries} {'try' if tries == 1 else 'tries'})"
+    missing = tuple(act.name for act in state.ledger.open_acts())
+    terminal = state.rules.policy.faults.rule(fault).terminal
+    if terminal == "supervisor" or terminal == "human":
+        return RunEscalated(fault.row, detail, terminal, answer, missing, state.ledger.evidence())
+    if terminal == "partial":
+        return RunEnded("partial", fault.row, detail, answer, turn, state.ledger.evidence(), missing)
+    return RunEnded("aborted", fault.row, detail, answer, turn, state.ledger.evidence(), missing)

@@ -1,0 +1,52 @@
+"""Turning what was noticed into verdicts. A signal stays until a recorded verdict consumes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from capataz.events.facts import VerdictGiven
+from capataz.guards.base import Signal
+from capataz.kernel.commands import Command, Record
+from capataz.kernel.completion import checks_passed, missing
+from capataz.kernel.ledger import Act
+from capataz.kernel.state import State
+from capataz.kernel.verdicts import judge
+
+
+def judge_signals(state: State) -> tuple[Command, ...]:
+    """The verdict on the oldest signal that was not judged; judged at the end of a batch, never inside one."""
+    for act in state.ledger.acts.values():
+        if (verdict := _contradiction(state, act)) is not None:
+            return (Record(verdict),)
+    if not state.signals:
+        return ()
+    return (Record(_verdict(state, state.signals[0])),)
+
+
+def _verdict(state: State, signal: Signal) -> VerdictGiven:
+    policy = state.rules.policy
+    mode = policy.mode(signal.guard)
+    if signal.guard == "finishing" and (checks_passed(state) or not missing(state)):
+        mode = "observe"
+    verdict = judge(signal, state.heard, state.turn, mode)
+    if verdict.action == "fail-turn" and state.claims >= policy.claims:
+        return replace(verdict, action="stop", note="")
+    return verdict
+
+
+def _contradiction(state: State, act: Act) -> VerdictGiven | None:
+    """The read-back says other than the result the model has seen: it is told before it builds on it."""
+    done, identity = act.finished, f"effect:{act.call.turn}:{act.call.position}"
+    if act.call.turn != state.turn or done is None or identity in state.heard:
+        return None
+    if done.error and act.standing == "confirmed":
+        words = f"{act.name} answered with an error, but its read-back says it took effect"
+        note = f"{act.name} did take effect, as its read-back shows. Do not repeat it."
+    elif not done.error and act.standing == "denied":
+        words = f"{act.name} reported success, but its read-back says it did not take effect"
+        note = f"{act.name} reported success but did NOT take effect, as its read-back shows. Do not say it is done."
+    else:
+        return None
+    return VerdictGiven(
+        "nudge", "finishing", "read-back", identity, (act.started_seq, act.seq), state.turn, words, note
+    )

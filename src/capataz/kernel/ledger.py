@@ -1,0 +1,158 @@
+"""The effect ledger: which acts of a run have taken effect, may have, or have not.
+
+It answers two questions and nothing else. Before an act: has the same effect (tool, target, canonical arguments)
+been made, or may it have been, within this root task? At the end: is every act that was begun really so in the world?
+The model's word plays no part in either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+import orjson
+
+from capataz.events.facts import JSON, Call, EffectChecked, Evidence, ToolFacts, ToolFinished
+
+Standing = Literal["pending", "confirmed", "unconfirmed", "already", "denied", "failed", "in-doubt"]
+HOLDS: frozenset[Standing] = frozenset({"pending", "confirmed", "unconfirmed", "already", "in-doubt"})
+"""Standings in which the same act again is refused."""
+
+
+def canonical(value: JSON) -> JSON:
+    """The same value however it was spelt: whole floats as integers, keys in order."""
+    if isinstance(value, dict):
+        return {key: canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def effect_key(call: Call) -> str:
+    """What makes two acts the same effect: tool, target and canonical arguments."""
+    digest = hashlib.sha256(orjson.dumps(canonical(dict(call.arguments)))).hexdigest()[:16]
+    return f"{call.tool}|{call.target}|{digest}"
+
+
+@dataclass(slots=True)
+class Act:
+    """One acting call that was begun, with all that is known of its effect."""
+
+    call: Call
+    key: str
+    facts: ToolFacts
+    started_seq: int
+    started_at: float
+    before: str | None = None
+    after: str | None = None
+    after_at: float = 0.0
+    finished: ToolFinished | None = None
+    seq: int = -1
+    """Position of the newest fact about it: the evidence."""
+    runs: int = 1
+
+    @property
+    def settled(self) -> bool:
+        """Whether a "no" is final: the tool's settle time had passed when the read-back was asked."""
+        return self.after_at >= self.started_at + self.facts.settle
+
+    @property
+    def answered(self) -> bool:
+        """Whether the read-back has said all it will: "no" counts only once it is final."""
+        return self.after is not None and (self.after != "no" or self.settled)
+
+    @property
+    def standing(self) -> Standing:
+        if self.after == "yes":
+            return "confirmed" if self.before != "yes" or self.facts.tied else "already"
+        if self.after == "no" and self.settled:
+            return "failed" if self.finished is not None and self.finished.error else "denied"
+        if self.after in ("no", "unknown"):
+            return "in-doubt"
+        if self.finished is None:
+            return "pending"
+        if self.finished.in_doubt:
+            return "in-doubt"
+        return "failed" if self.finished.error else "unconfirmed"
+
+    @property
+    def name(self) -> str:
+        return self.call.tool if self.call.target is None else f"{self.call.tool}({self.call.target})"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All acts of a run, in the order they were begun."""
+
+    acts: dict[tuple[int, int], Act] = field(default_factory=dict[tuple[int, int], Act])
+    elsewhere: set[str] = field(default_factory=set[str])
+    """Effects standing in other runs of the same root."""
+
+    def start(self, call: Call, facts: ToolFacts, seq: int, at: float, before: str | None) -> None:
+        act = self.acts.get((call.turn, call.position))
+        if act is None:
+            act = Act(call, effect_key(call), facts, seq, at, before=before)
+            self.acts[call.turn, call.position] = act
+        else:
+            act.runs += 1
+            act.after = None
+        act.seq = seq
+
+    def finish(self, fact: ToolFinished, seq: int) -> None:
+        act = self.acts.get((fact.call.turn, fact.call.position))
+        if act is not None:
+            act.finished, act.seq = fact, seq
+
+    def check(self, fact: EffectChecked, seq: int, at: float) -> None:
+        act = self.acts.get((fact.turn, fact.position))
+        if act is not None and fact.phase == "after":
+            act.after, act.after_at, act.seq = fact.answer, at, seq
+
+    def forbids(self, call: Call, facts: ToolFacts) -> str | None:
+        """Why this act must not be made again, in words for the model; None when it may."""
+        if facts.repeatable or call.target is None or call.kind not in ("write", "message"):
+            return None
+        key = effect_key(call)
+        if key in self.elsewhere:
+            return (
+                f"{call.tool} on {call.target} with these arguments was already done for this task. Do not repeat it."
+            )
+        for act in self.acts.values():
+            if act.key == key and act.standing in HOLDS:
+                state = (
+                    "may already have taken effect" if act.standing in ("in-doubt", "pending") else "is already done"
+                )
+                return (
+                    f"refused: this exact {call.tool} on {call.target} {state} (step {act.started_seq}). "
+                    "It was not run again. If nothing else is left to do, give your final answer."
+                )
+        return None
+
+    def made_good(self, bad: Act) -> bool:
+        """Whether a later act of the same tool on the same target is confirmed: the earlier try is history."""
+        return any(
+            act.standing == "confirmed" and act.call.tool == bad.call.tool and act.call.target == bad.call.target
+            for act in self.acts.values()
+            if act.started_seq > bad.started_seq
+        )
+
+    def open_acts(self) -> list[Act]:
+        """Acts that are not confirmed and were not made good later."""
+        return [act for act in self.acts.values() if act.standing != "confirmed" and not self.made_good(act)]
+
+    def doubts(self) -> list[Act]:
+        return [act for act in self.acts.values() if act.standing == "in-doubt"]
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        return tuple(
+            Evidence("effect", act.name, "confirmed by read-back", act.seq)
+            for act in self.acts.values()
+            if act.standing == "confirmed"
+        )
+
+    def standing(self) -> tuple[str, ...]:
+        """Keys of what was made or may have been made, for the other runs of the same root."""
+        return tuple(sorted({act.key for act in self.acts.values() if act.standing in HOLDS} | self.elsewhere))
