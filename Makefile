@@ -46,21 +46,21 @@ docs: $(VENV)/.developed  ## write source and help texts into the pages that emb
 
 $(VENV)/.locked: requirements-run.lock requirements.lock scripts/bootstrap.py
 	$(PYTHON) scripts/bootstrap.py $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements-run.lock
+	$(BIN)/python -m pip install --quiet --quiet --requirement requirements-run.lock
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.locked pyproject.toml
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --quiet --requirement requirements.lock
 	@touch $@
 
 UV_COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-annotate --no-header
 
 lock: $(VENV)/.installed  ## settle the versions in both lock files anew; ARGS=--upgrade takes newer ones
-	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m pip install --quiet --quiet uv
 	$(UV_COMPILE) --group dev $(ARGS) --output-file requirements.lock
 	$(UV_COMPILE) --group build --constraint requirements.lock --output-file requirements-run.lock
 
