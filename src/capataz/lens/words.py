@@ -1,0 +1,206 @@
+"""Each fact in words: one short line for people, the same in the terminal, on the page and in live progress.
+
+Only what the fact itself says is put into words here; nothing is looked up, judged or guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+import orjson
+
+from capataz.events.facts import (
+    JSON,
+    Answer3,
+    Call,
+    CeilingReached,
+    CheckEvaluated,
+    ChildEnded,
+    EffectChecked,
+    Fact,
+    Fault,
+    MessageReceived,
+    ModelCallFailed,
+    ModelCallStarted,
+    ModelReplied,
+    RunEnded,
+    RunEscalated,
+    RunLabelled,
+    RunResumed,
+    RunStarted,
+    Spend,
+    TickPassed,
+    ToolFinished,
+    ToolRefused,
+    ToolStarted,
+    VerdictGiven,
+    WaitEnded,
+    WaitStarted,
+)
+
+Tone = Literal["good", "bad", "warn", "plain", "quiet"]
+
+_ACTIONS: Mapping[str, tuple[Tone, str]] = {
+    "nudge": ("warn", "nudged"),
+    "fail-turn": ("warn", "turn refused"),
+    "stop": ("bad", "stopped"),
+    "escalate": ("bad", "escalated"),
+    "observe": ("quiet", "observed"),
+}
+_ANSWERS: Mapping[Answer3, Tone] = {"yes": "good", "no": "bad", "unknown": "warn"}
+_OUTCOMES: Mapping[str, Tone] = {
+    "completed": "good",
+    "answered": "good",
+    "partial": "warn",
+    "escalated": "warn",
+    "aborted": "bad",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One fact in words. `evidence` are the sequence numbers that prove it, where it is a judgement."""
+
+    tone: Tone
+    head: str
+    text: str = ""
+    evidence: tuple[int, ...] = ()
+
+
+def tone_of(outcome: str | None) -> Tone:
+    """How an outcome feels; "plain" while there is none."""
+    return "plain" if outcome is None else _OUTCOMES[outcome]
+
+
+def line(fact: Fact) -> Line:
+    """The fact in words."""
+    if isinstance(fact, ModelCallStarted | ModelReplied | ModelCallFailed | WaitStarted | WaitEnded):
+        return _of_model(fact)
+    if isinstance(fact, ToolRefused | ToolStarted | ToolFinished | EffectChecked | ChildEnded):
+        return _of_tool(fact)
+    if isinstance(fact, CheckEvaluated | VerdictGiven | CeilingReached | RunEscalated | RunEnded):
+        return _of_judgement(fact)
+    return _of_run(fact)
+
+
+def _of_run(fact: RunStarted | RunResumed | MessageReceived | TickPassed | RunLabelled) -> Line:
+    match fact:
+        case RunStarted(agent=agent, task=task):
+            return Line("plain", agent, task)
+        case RunResumed(reason=reason, epoch=epoch):
+            return Line("warn", "resumed", f"{reason} (epoch {epoch})")
+        case MessageReceived(role=role, text=text):
+            return Line("plain", "a person says" if role == "user" else "the runtime says", text)
+        case TickPassed(waiting_for=waiting):
+            return Line("quiet", "waiting", f"for {'itself' if waiting == 'own' else f'the {waiting}'}")
+        case RunLabelled(success=success, by=by, detail=detail):
+            word = {True: "a success", False: "a failure", None: "not labelled"}[success]
+            return Line("plain", f"labelled by {by or 'someone'}", f"{word}{f': {detail}' if detail else ''}")
+
+
+def _of_model(fact: ModelCallStarted | ModelReplied | ModelCallFailed | WaitStarted | WaitEnded) -> Line:
+    match fact:
+        case ModelCallStarted(attempt=attempt, model=model, purpose=purpose):
+            again = f", try {attempt + 1}" if attempt else ""
+            return Line("quiet", "asks", f"{model} ({purpose}{again})")
+        case ModelReplied(text=text, calls=calls):
+            asked = ", ".join(called(call) for call in calls)
+            return Line("plain", "says", short(text, 200)) if text or not asked else Line("plain", "asks for", asked)
+        case ModelCallFailed(fault=fault, attempt=attempt):
+            return Line("bad", f"call failed (try {attempt + 1})", faulted(fault))
+        case WaitStarted(seconds=seconds, reason=reason):
+            return Line("warn", f"waits {duration(seconds)}", reason)
+        case WaitEnded():
+            return Line("quiet", "tries again")
+
+
+def _of_tool(fact: ToolRefused | ToolStarted | ToolFinished | EffectChecked | ChildEnded) -> Line:
+    match fact:
+        case ToolRefused(call=call, reason=reason, message=message):
+            return Line("warn", f"refused {called(call)}", f"{reason}: {message}")
+        case ToolStarted(tool=tool):
+            return Line("quiet", "runs", tool)
+        case ToolFinished(call=call, result=result, error=error, in_doubt=doubt):
+            tone: Tone = "bad" if error or doubt else "plain"
+            return Line(tone, called(call), ("in doubt: " if doubt else "") + short(said(result), 160))
+        case EffectChecked(phase=phase, answer=answer, detail=detail):
+            return Line(
+                _ANSWERS[answer] if phase == "after" else "quiet", f"read-back {phase} the act: {answer}", detail
+            )
+        case ChildEnded(agent=agent, outcome=outcome, run=run):
+            return Line(tone_of(outcome), f"{agent} ended {outcome}", run)
+
+
+def _of_judgement(fact: CheckEvaluated | VerdictGiven | CeilingReached | RunEscalated | RunEnded) -> Line:
+    match fact:
+        case CheckEvaluated(name=name, passed=passed, detail=detail):
+            return Line("good" if passed else "warn", f"check {'passed' if passed else 'not passed'}: {name}", detail)
+        case VerdictGiven(action=action, guard=guard, kind=kind, words=words, evidence=evidence):
+            tone, word = _ACTIONS[action]
+            return Line(tone, f"{word} · {guard} ({kind})" if guard != kind else f"{word} · {guard}", words, evidence)
+        case CeilingReached(ceiling=ceiling, limit=limit, used=used):
+            return Line("warn", f"ceiling of {limit:g} {ceiling} reached", f"{used:g} used")
+        case RunEscalated(reason=reason, detail=detail, to=to):
+            return Line("warn", f"escalated to a {to}: {reason}", detail)
+        case RunEnded(outcome=outcome, reason=reason, detail=detail):
+            return Line(tone_of(outcome), f"{outcome}: {reason}", detail)
+
+
+# ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def called(call: Call, limit: int = 100) -> str:
+    """A call as one would write it: `refund(order_id="81", cents=1250)`."""
+    arguments = ", ".join(f"{name}={short(said(value, quoted=True), 60)}" for name, value in call.arguments.items())
+    return short(f"{call.tool}({arguments})", limit)
+
+
+def said(value: JSON, *, quoted: bool = False) -> str:
+    """A JSON value as text; a string as it is, unless it is to be `quoted`."""
+    if isinstance(value, str) and not quoted:
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # integers beyond 64 bits, unpaired surrogates
+        return json.dumps(value)
+
+
+def short(text: str, limit: int) -> str:
+    """On one line and at most `limit` characters; what is cut is marked."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def faulted(fault: Fault) -> str:
+    """A fault in words: its row, its reason and the provider's own message."""
+    status = f" {fault.status}" if fault.status is not None else ""
+    return f"{fault.row.replace('_', ' ')}{status}: {fault.message or fault.reason}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit a person would choose."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def money(amount: Decimal | None) -> str:
+    """Dollars. An unknown price is said to be unknown; it is never shown as nothing."""
+    if amount is None:
+        return "price unknown"
+    return f"${amount:.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
+
+
+def spent(spend: Spend) -> str:
+    """What a run used, on one line."""
+    turns = f"{spend.turns} turn{'' if spend.turns == 1 else 's'}"
+    calls = f"{spend.calls} call{'' if spend.calls == 1 else 's'}"
+    tokens = f"{spend.tokens:,} tokens"
+    return f"{turns} · {calls} · {tokens} · {money(spend.money)} · {duration(spend.seconds)}"

@@ -1,0 +1,106 @@
+"""Every fact has words, and the words hold to what is known."""
+
+from decimal import Decimal
+from typing import get_args
+
+import pytest
+
+from capataz.events.facts import (
+    Call,
+    CeilingReached,
+    CheckEvaluated,
+    ChildEnded,
+    EffectChecked,
+    Fact,
+    Fault,
+    MessageReceived,
+    ModelCallFailed,
+    ModelCallStarted,
+    ModelReplied,
+    RunEnded,
+    RunEscalated,
+    RunLabelled,
+    RunResumed,
+    RunStarted,
+    Spend,
+    TickPassed,
+    ToolFinished,
+    ToolRefused,
+    ToolStarted,
+    VerdictGiven,
+    WaitEnded,
+    WaitStarted,
+)
+from capataz.lens.words import called, duration, line, money, said, short, spent
+
+CALL = Call(1, 0, "c", "refund", {"order_id": "81", "cents": 1250}, "write", "81")
+FACTS: tuple[Fact, ...] = (
+    RunStarted("r", "support", "refund 81"),
+    RunResumed(2),
+    MessageReceived("runtime", "go on"),
+    TickPassed(1.0, "tool"),
+    ModelCallStarted(1, 1, "m"),
+    ModelReplied(1, 0, "", (CALL,)),
+    ModelCallFailed(1, 2, Fault("rate_limit", "slow-down", "too many", 429)),
+    WaitStarted(2.5, "rate_limit", 1),
+    WaitEnded(1),
+    ToolRefused(CALL, "ledger", "made already"),
+    ToolStarted(1, 0, "refund"),
+    ToolFinished(CALL, {"ok": True}),
+    EffectChecked(1, 0, "after", "yes", "refund 7"),
+    ChildEnded("r2", "helper", "partial", Spend(), 1, 0),
+    CheckEvaluated("told", False, "nothing sent"),
+    VerdictGiven("stop", "looping", "identical", "x", (1, 2), 1, "three times"),
+    CeilingReached("turns", 12, 12),
+    RunEscalated("auth", "the key was refused"),
+    RunEnded("partial", "ceiling-turns"),
+    RunLabelled(True, "a test"),
+)
+
+
+def test_there_is_an_example_of_every_fact() -> None:
+    assert {type(fact) for fact in FACTS} == set(get_args(Fact))
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: type(fact).__name__)
+def test_every_fact_has_words(fact: Fact) -> None:
+    assert line(fact).head
+
+
+def test_a_verdict_keeps_its_evidence() -> None:
+    found = line(VerdictGiven("stop", "looping", "identical", "x", (1, 2), 1, "three times"))
+    assert (found.tone, found.text, found.evidence) == ("bad", "three times", (1, 2))
+    assert "looping" in found.head
+
+
+def test_a_failure_names_row_and_status() -> None:
+    assert line(FACTS[6]).text == "rate limit 429: too many"
+
+
+def test_a_call_is_written_as_one_would_write_it() -> None:
+    assert called(CALL) == 'refund(order_id="81", cents=1250)'
+    assert called(Call(1, 0, "", "t", {"x": "a" * 500})).endswith("…)")
+
+
+def test_an_unknown_price_is_not_nothing() -> None:
+    assert money(None) == "price unknown"
+    assert money(Decimal(0)) == "$0.00"
+    assert money(Decimal("0.0123")) == "$0.0123"
+    assert "price unknown" in spent(Spend(1, 1, 10, 5, None, 2.0))
+    assert spent(Spend(1, 2, 1000, 500, Decimal(0), 2.0)).startswith("1 turn · 2 calls · 1,500 tokens")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.25, "250 ms"), (3.21, "3.2 s"), (90, "1 min 30 s"), (7_200, "2 h 0 min")]
+)
+def test_durations_in_the_unit_a_person_would_choose(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_text_is_cut_visibly_and_kept_on_one_line() -> None:
+    assert short("a\n b", 10) == "a b"
+    assert short("abcdef", 4) == "abc…"
+
+
+def test_values_no_fast_encoder_takes_are_still_shown() -> None:
+    assert said({"n": 10**30}) == '{"n": 1000000000000000000000000000000}'
