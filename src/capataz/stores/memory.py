@@ -1,0 +1,110 @@
+"""A store that forgets everything with the process: for tests, examples and throw-away runs.
+
+It keeps the same promises as the others except durability, and keeps bodies, not objects: what could not be stored
+elsewhere is refused here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from asyncio import Future
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from capataz.events.codec import decode, encode
+from capataz.events.facts import Event, RunStarted
+from capataz.mistakes import Fenced, NotFound, StoreError
+from capataz.ports import Lease, RunRow
+from capataz.stores.fence import check_fence, check_positions
+from capataz.stores.index import Progress, shown
+
+
+@dataclass(slots=True)
+class _Log:
+    owner: str
+    epoch: int
+    started: RunStarted
+    progress: Progress = field(default_factory=Progress)
+    bodies: list[tuple[int, float, bytes]] = field(default_factory=list[tuple[int, float, bytes]])
+
+
+class MemoryStore:
+    """A `Store` in memory. May be used from several event loops."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _Log] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    async def claim(self, run: str, owner: str) -> Lease:
+        with self._lock:
+            self._open()
+            log = self._logs.setdefault(run, _Log(owner, 0, RunStarted(run, "", "")))
+            log.owner, log.epoch = owner, log.epoch + 1
+            return Lease(run, owner, log.epoch)
+
+    def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
+        check_positions(first_seq, events)
+        bodies = [(event.seq, event.at, encode(event)) for event in events]
+        future = asyncio.get_running_loop().create_future()
+        try:
+            with self._lock:
+                self._append(lease, first_seq, events, bodies)
+        except StoreError as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+        return future
+
+    def _append(
+        self, lease: Lease, first_seq: int, events: Sequence[Event], bodies: list[tuple[int, float, bytes]]
+    ) -> None:
+        self._open()
+        log = self._logs.get(lease.run)
+        if log is None:
+            raise Fenced(f"run {lease.run} was never claimed in this store: claim it there first")
+        check_fence(lease, first_seq, log.epoch, log.owner, log.progress.events)
+        log.bodies.extend(bodies)
+        for event in events:
+            log.progress.fold(event)
+            if isinstance(event.fact, RunStarted):
+                log.started = shown(lease.run, event.fact)
+
+    async def read(self, run: str, after: int = -1) -> list[Event]:
+        with self._lock:
+            self._open()
+            log = self._logs.get(run)
+            bodies = [] if log is None else log.bodies[max(after + 1, 0) :]
+        if log is None or not log.progress.events:
+            raise NotFound(f"there is no run {run} in this store")
+        return [decode(*body) for body in bodies]
+
+    async def runs(
+        self,
+        limit: int = 50,
+        *,
+        agent: str | None = None,
+        outcome: str | None = None,
+        root: str | None = None,
+        before: float | None = None,
+    ) -> list[RunRow]:
+        with self._lock:
+            self._open()
+            found = [log.progress.row(run, log.started) for run, log in self._logs.items() if log.progress.events]
+        found = [
+            row
+            for row in found
+            if (agent is None or row.agent == agent)
+            and (outcome is None or row.outcome == outcome)
+            and (root is None or row.root == root)
+            and (before is None or row.started_at < before)
+        ]
+        return sorted(reversed(found), key=lambda row: row.started_at, reverse=True)[:limit]
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _open(self) -> None:
+        if self._closed:
+            raise StoreError("this store in memory is closed, and what it held is gone: make another one")

@@ -1,0 +1,41 @@
+"""A store from the text that names it. Nothing is opened, made or connected to here: the first use does that."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from capataz.mistakes import Misuse
+from capataz.ports import Store
+
+_FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db or memory:"
+
+
+def open_store(url: str) -> Store:
+    """The store of a URL.
+
+    >>> open_store("sqlite:///capataz.db").path
+    PosixPath('capataz.db')
+    >>> open_store("sqlite:////var/lib/capataz.db").path
+    PosixPath('/var/lib/capataz.db')
+
+    Raises `Misuse` for anything else than these forms and `memory:`.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme == "memory" and rest in ("", "//"):
+        from capataz.stores.memory import MemoryStore
+
+        return MemoryStore()
+    if scheme == "sqlite":
+        from capataz.stores.sqlite import SqliteStore
+
+        return SqliteStore(_path(url))
+    if scheme in ("postgres", "postgresql"):
+        raise Misuse(f"this version has no PostgreSQL store yet: use {_FORMS}")
+    raise Misuse(f"{url!r} does not name a store: write {_FORMS}")
+
+
+def _path(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.netloc or parts.query or not url.startswith("sqlite:///") or parts.path in ("", "/"):
+        raise Misuse(f"{url!r} does not name a file: write sqlite:///relative.db or sqlite:////absolute/path.db")
+    return unquote(parts.path[1:])

@@ -1,0 +1,77 @@
+"""The embedded store: one SQLite file, no server, thousands of durable events a second.
+
+One thread writes, one reads (so that a long log does not hold up an append), both start with the first use. Several
+event loops and several processes may share a file: SQLite lets one of them write at a time, and the fence of every
+append (sequence and epoch, looked at in the transaction that writes) keeps them from writing over one another.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from capataz.events.codec import encode
+from capataz.events.facts import Event
+from capataz.mistakes import Misuse, NotFound
+from capataz.ports import Lease, RunRow
+from capataz.stores import sqlite_tables as tables
+from capataz.stores.fence import check_positions
+from capataz.stores.sqlite_file import Synchronous, open_file
+from capataz.stores.sqlite_thread import Hand
+
+
+class SqliteStore:
+    """A `Store` in one file, which is made at the first write. Its folder has to exist.
+
+    `synchronous="FULL"` (the default) means that what was acknowledged survives a power cut; "NORMAL" is quicker for
+    one agent at a time and survives the end of the process, but not of the machine. `timeout` is the longest wait for
+    the disk, `busy` the longest wait for another process that holds the file, both in seconds.
+
+    Errors are `StoreError`s that say what failed, where, and how to mend it. A file system shared over a network is
+    no place for the file.
+    """
+
+    def __init__(
+        self, path: str | Path, synchronous: Synchronous = "FULL", *, timeout: float = 30.0, busy: float = 5.0
+    ) -> None:
+        if synchronous not in ("FULL", "NORMAL"):
+            raise Misuse(f"synchronous is FULL or NORMAL, not {synchronous!r}")
+        self.path = Path(path)
+        opened = partial(open_file, self.path, synchronous, busy)
+        self._writer = Hand(self.path, opened, "BEGIN IMMEDIATE", 1000, timeout, busy)
+        self._reader = Hand(self.path, opened, "BEGIN", 1, timeout, busy)
+
+    async def claim(self, run: str, owner: str) -> Lease:
+        return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
+
+    def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
+        check_positions(first_seq, events)
+        events = tuple(events)
+        bodies = [encode(event) for event in events]
+        work = partial(tables.append, lease=lease, first_seq=first_seq, events=events, bodies=bodies)
+        return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
+
+    async def read(self, run: str, after: int = -1) -> list[Event]:
+        if not self.path.exists():
+            raise NotFound(f"there is no run {run}: {self.path} does not exist")
+        return await self._reader.submit(f"read run {run} in", partial(tables.read, run=run, after=after))
+
+    async def runs(
+        self,
+        limit: int = 50,
+        *,
+        agent: str | None = None,
+        outcome: str | None = None,
+        root: str | None = None,
+        before: float | None = None,
+    ) -> list[RunRow]:
+        if not self.path.exists():
+            return []
+        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before)
+        return await self._reader.submit("list the runs in", work)
+
+    async def close(self) -> None:
+        await self._writer.stop()
+        await self._reader.stop()

@@ -1,0 +1,106 @@
+"""The statements: what claiming, appending, reading and listing mean in the tables of a SQLite log.
+
+Each takes a connection and leaves the transaction to its caller. An append looks before it writes: what it refuses
+(`Fenced`) has changed nothing, so that others of the same transaction are not troubled.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from capataz.events.codec import decode
+from capataz.events.facts import Event, RunStarted
+from capataz.mistakes import Fenced, NotFound
+from capataz.ports import Lease, RunRow
+from capataz.stores.fence import check_fence
+from capataz.stores.index import Progress, shown
+
+_PROGRESS = (
+    "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"
+)
+_STARTED = "agent, task, model, root, parent, conversation, task_type"
+_CLAIM = (
+    "INSERT INTO run (run, epoch, owner) VALUES (?, 1, ?) "
+    "ON CONFLICT (run) DO UPDATE SET epoch = epoch + 1, owner = excluded.owner RETURNING epoch"
+)
+_FENCE = f"SELECT id, epoch, owner, {_PROGRESS} FROM run WHERE run = ?"
+_INSERT = "INSERT INTO event (run, seq, at, body) VALUES (?, ?, ?, ?)"
+_ADVANCE = f"UPDATE run SET ({_PROGRESS}) = ({', '.join('?' * 12)}) WHERE id = ?"
+_NAME = f"UPDATE run SET ({_STARTED}) = (?, ?, ?, ?, ?, ?, ?) WHERE id = ?"
+_READ = "SELECT seq, at, body FROM event WHERE run = ? AND seq > ? ORDER BY seq"
+
+
+def claim(connection: sqlite3.Connection, run: str, owner: str) -> Lease:
+    (epoch,) = connection.execute(_CLAIM, (run, owner)).fetchone()
+    return Lease(run, owner, epoch)
+
+
+def append(
+    connection: sqlite3.Connection, lease: Lease, first_seq: int, events: Sequence[Event], bodies: Sequence[bytes]
+) -> None:
+    found = connection.execute(_FENCE, (lease.run,)).fetchone()
+    if found is None:
+        raise Fenced(f"run {lease.run} was never claimed in this store: claim it there first")
+    identity, epoch, owner, *columns = found
+    progress = _progress(columns)
+    check_fence(lease, first_seq, epoch, owner, progress.events)
+    connection.executemany(
+        _INSERT, [(identity, event.seq, event.at, body) for event, body in zip(events, bodies, strict=True)]
+    )
+    for event in events:
+        progress.fold(event)
+        if isinstance(event.fact, RunStarted):
+            connection.execute(_NAME, (*_started(shown(lease.run, event.fact)), identity))
+    connection.execute(_ADVANCE, (*_columns(progress), identity))
+
+
+def read(connection: sqlite3.Connection, run: str, after: int) -> list[Event]:
+    found = connection.execute("SELECT id, events FROM run WHERE run = ?", (run,)).fetchone()
+    if found is None or found[1] == 0:
+        raise NotFound(f"there is no run {run} in this store")
+    return [decode(seq, at, body) for seq, at, body in connection.execute(_READ, (found[0], after))]
+
+
+def rows(
+    connection: sqlite3.Connection,
+    limit: int,
+    agent: str | None,
+    outcome: str | None,
+    root: str | None,
+    before: float | None,
+) -> list[RunRow]:
+    filters = {"agent = ?": agent, "outcome = ?": outcome, "root = ?": root, "started_at < ?": before}
+    asked = {text: value for text, value in filters.items() if value is not None}
+    where = " AND ".join(["events > 0", *asked])
+    statement = f"SELECT run, {_STARTED}, {_PROGRESS} FROM run WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?"
+    return [_row(columns) for columns in connection.execute(statement, (*asked.values(), limit))]
+
+
+def _row(columns: Sequence[Any]) -> RunRow:
+    run, agent, task, model, root, parent, conversation, task_type, *rest = columns
+    started = RunStarted(
+        run, agent, task, model=model, root=root, parent=parent, conversation=conversation, task_type=task_type
+    )
+    return _progress(rest).row(run, started)
+
+
+def _started(fact: RunStarted) -> tuple[Any, ...]:
+    return fact.agent, fact.task, fact.model, fact.root, fact.parent, fact.conversation, fact.task_type
+
+
+def _progress(columns: Sequence[Any]) -> Progress:
+    progress = Progress(*columns)
+    progress.money = None if columns[10] is None else Decimal(columns[10])
+    return progress
+
+
+def _columns(progress: Progress) -> tuple[Any, ...]:
+    p = progress
+    money = None if p.money is None else str(p.money)
+    return (
+        *(p.events, p.status, p.outcome, p.reason, p.started_at, p.ended_at),
+        *(p.turns, p.calls, p.input_tokens, p.output_tokens, money, p.seconds),
+    )
