@@ -1,0 +1,103 @@
+"""Using a tool: from a read call to what the model is shown, within a time limit, whatever the tool does.
+
+An exception never crosses this module and a stack trace never reaches the model. The one distinction that must not
+be lost here: a tool that looks and gave no answer has failed; a tool that acts and gave no answer may have acted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from capataz.events.facts import ACTING, JSON, Call, Fault
+from capataz.tools.classes import classify, connection_lost
+from capataz.tools.define import Tool
+from capataz.tools.results import Changed, NoJson, ToolError, as_json, cut
+from capataz.tools.signature import BadArguments, ToolContext
+from capataz.tools.usercode import Raised, Returned, Threads, TimedOut, run_user_code
+from capataz.tools.wording import short_error
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What came of using a tool: the fields of `ToolFinished` that the tool decides."""
+
+    result: JSON
+    """What the model sees."""
+    error: bool = False
+    fault: Fault | None = None
+    in_doubt: bool = False
+    """An act that may have taken effect although it did not say so."""
+    full: str | None = None
+    """The whole text, when `result` had to be cut."""
+    state_changed: bool | None = None
+
+
+async def use(tool: Tool, call: Call, context: ToolContext, *, threads: Threads, seconds: float | None = None) -> Used:
+    """Run the tool with the call's arguments and come back within `tool.timeout`, or `seconds` if that is less.
+
+    Never raises, except for the caller's own cancellation. Synchronous tools run in `threads`.
+    """
+    limit = tool.timeout if seconds is None else min(tool.timeout, seconds)
+    try:
+        arguments = tool.signature.bind(call.arguments)
+    except BadArguments as bad:
+        return _failed(str(bad), Fault("invalid_input", "invalid-arguments", str(bad), origin="tool"))
+    if tool.signature.context is not None:
+        arguments[tool.signature.context] = context
+    ending = await run_user_code(tool.function, arguments, asynchronous=tool.asynchronous, limit=limit, threads=threads)
+    match ending:
+        case Returned(value):
+            return _returned(tool, value)
+        case Raised(error):
+            return _raised(tool, error)
+        case TimedOut():
+            return _timed_out(tool, ending)
+
+
+def _returned(tool: Tool, value: Any) -> Used:
+    changed: bool | None = None
+    if isinstance(value, Changed):
+        value, changed = value.value, value.state_changed
+    try:
+        result, full = cut(as_json(value), tool.max_result)
+    except NoJson as why:
+        words = f"{tool.name} ran to its end but its result cannot be shown: {why}"
+        fault = Fault("contract", "unserialisable-result", words, retries=0, origin="tool")
+        # The act was done: treating it as failed would invite doing it again.
+        return replace(_failed(words, fault), in_doubt=tool.kind in ACTING, state_changed=changed)
+    return Used(result, full=full, state_changed=changed)
+
+
+def _raised(tool: Tool, error: BaseException) -> Used:
+    if isinstance(error, ToolError):
+        words = str(error)
+        fault = Fault(error.row, "tool-error", words, origin="tool")
+        return _in_doubt(tool, _failed(words, fault)) if error.in_doubt else _failed(words, fault)
+    words = short_error(error)
+    fault = classify(error, words)
+    used = _failed(words, fault)
+    return _in_doubt(tool, used) if connection_lost(error, fault) else used
+
+
+def _timed_out(tool: Tool, ending: TimedOut) -> Used:
+    if not ending.started:
+        words = f"not run: no time or no free thread within {ending.limit:g} s"
+        return _failed(words, Fault("transient", "not-started", words, origin="tool"))
+    if tool.kind in ACTING:
+        words = f"outcome unknown: no answer within {ending.limit:g} s; check before repeating"
+        return _in_doubt(tool, _failed(words, Fault("transient", "timeout", words, origin="tool")))
+    words = f"no answer within {ending.limit:g} s"
+    return _failed(words, Fault("transient", "timeout", words, origin="tool"))
+
+
+def _failed(words: str, fault: Fault) -> Used:
+    return Used({"error": words}, error=True, fault=fault)
+
+
+def _in_doubt(tool: Tool, used: Used) -> Used:
+    """Mark an act as possibly done; only a tool that declares repeating harmless may be tried again by itself."""
+    if tool.kind not in ACTING:
+        return used
+    fault = used.fault if tool.idempotent or used.fault is None else replace(used.fault, retries=0)
+    return replace(used, fault=fault, in_doubt=True)
