@@ -1,0 +1,82 @@
+"""Nothing undocumented, nothing stale: guards, commands and options have their page, embedded source is the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from capataz.cli.main import main
+
+from scripts import embed
+from tests.docs.fences import ROOT, name, pages
+
+GUARDS = ROOT / "src" / "capataz" / "guards"
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+EXISTING = [page for page in [*pages(), ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"] if page.is_file()]
+
+
+def guards() -> Iterator[str]:
+    """Names of the classes under guards/ that are guards: those with a name and a step."""
+    for path in sorted(GUARDS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ClassDef) or "Protocol" in ast.unparse(ast.Tuple(node.bases, ast.Load())):
+                continue
+            named = [
+                body.value.value
+                for body in node.body
+                if isinstance(body, ast.Assign | ast.AnnAssign)
+                and "name" in ast.unparse(body).split("=")[0].split(":")[0].split()
+                and isinstance(body.value, ast.Constant)
+            ]
+            if named and any(isinstance(body, ast.FunctionDef) and body.name == "step" for body in node.body):
+                yield str(named[0])
+
+
+def commands(group: click.Command, path: str = "capataz") -> Iterator[tuple[str, click.Command]]:
+    yield path, group
+    if isinstance(group, click.Group):
+        for key, command in sorted(group.commands.items()):
+            yield from commands(command, f"{path} {key}")
+
+
+def test_every_guard_has_a_page() -> None:
+    missing = [guard for guard in guards() if not (DOCS / "guards" / f"{guard}.md").is_file()]
+    assert not missing
+
+
+def test_there_are_guards_to_document() -> None:
+    assert {"looping", "searching"} <= set(guards())
+
+
+def test_every_command_and_option_is_documented() -> None:
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    missing = [path for path, command in commands(main) if not command.hidden and f"help: {path} -->" not in text]
+    for path, command in commands(main):
+        for parameter in command.params:
+            silent = isinstance(parameter, click.Option) and not parameter.hidden and not parameter.help
+            missing += [f"{path} {parameter.opts[0]} has no help"] if silent else []
+    assert not missing
+
+
+@pytest.mark.parametrize("page", EXISTING, ids=name)
+def test_no_page_is_stale(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert embed.embedded(text) == text, f"run `make docs`: {name(page)} shows what is no longer so"
+
+
+@pytest.mark.parametrize("page", EXISTING, ids=name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    broken = [
+        match[1] for match in LINK.finditer(page.read_text(encoding="utf-8")) if not (page.parent / match[1]).exists()
+    ]
+    assert not broken
+
+
+def test_the_loop_is_shown_as_it_is() -> None:
+    page = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
+    assert (ROOT / "src" / "capataz" / "kernel" / "decide.py").read_text(encoding="utf-8") in page
