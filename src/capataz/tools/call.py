@@ -6,6 +6,8 @@ be lost here: a tool that looks and gave no answer has failed; a tool that acts 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +46,7 @@ async def use(tool: Tool, call: Call, context: ToolContext, *, threads: Threads,
     except BadArguments as bad:
         return _failed(str(bad), Fault("invalid_input", "invalid-arguments", str(bad), origin="tool"))
     if tool.signature.context is not None:
-        arguments[tool.signature.context] = context
+        arguments[tool.signature.context] = _from_any_thread(context)
     ending = await run_user_code(tool.function, arguments, asynchronous=tool.asynchronous, limit=limit, threads=threads)
     match ending:
         case Returned(value):
@@ -53,6 +55,17 @@ async def use(tool: Tool, call: Call, context: ToolContext, *, threads: Threads,
             return _raised(tool, error)
         case TimedOut():
             return _timed_out(tool, ending)
+
+
+def _from_any_thread(context: ToolContext) -> ToolContext:
+    """The same context with a `progress` that always reaches the runtime on its own loop."""
+    loop, tell = asyncio.get_running_loop(), context.progress
+
+    def progress(words: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is gone: a left-behind thread talks to nobody
+            loop.call_soon_threadsafe(tell, words)
+
+    return replace(context, progress=progress)
 
 
 def _returned(tool: Tool, value: Any) -> Used:

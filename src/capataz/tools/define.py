@@ -17,10 +17,13 @@ from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, cast, get_args, overload
 
+import orjson
+
 from capataz.events.facts import JSON, Kind, ToolFacts
 from capataz.mistakes import ToolMisuse
 from capataz.ports import ToolSpec
 from capataz.tools.readback import ReadBack, read_readback
+from capataz.tools.results import Changed, ToolError
 from capataz.tools.signature import Signature, ToolContext, description, plain, read_signature
 from capataz.tools.usercode import is_async
 
@@ -35,7 +38,7 @@ else:
     P = ParamSpec("P")
     R = TypeVar("R")
 
-__all__ = ["Tool", "ToolContext", "tool"]
+__all__ = ["Changed", "Tool", "ToolContext", "ToolError", "tool"]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -110,13 +113,13 @@ class Tool(Generic[P, R]):
         """What canonical arguments act on, as text."""
         if self.target is None:
             return None
-        value = arguments.get(self.target)
-        return value if isinstance(value, str) or value is None else _text(value)
+        return target_text(arguments.get(self.target))
 
 
-def _text(value: JSON) -> str:
-    import orjson
-
+def target_text(value: JSON) -> str | None:
+    """A target as the log and the effect ledger know it: text as it is, nothing as None, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
