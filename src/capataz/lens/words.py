@@ -138,7 +138,7 @@ def _of_tool(fact: ToolRefused | ToolStarted | ToolFinished | EffectChecked | Ch
 def _of_judgement(fact: CheckEvaluated | VerdictGiven | CeilingReached | RunEscalated | RunEnded) -> Line:
     match fact:
         case CheckEvaluated(name=name, passed=passed, detail=detail):
-            return Line("good" if passed else "warn", f"check {'passed' if passed else 'not passed'}: {name}", detail)
+            return Line("good" if passed else "plain", f"check {'passed' if passed else 'not passed'}: {name}", detail)
         case VerdictGiven(action=action, guard=guard, kind=kind, words=words, evidence=evidence):
             tone, word = _ACTIONS[action]
             return Line(tone, f"{word} · {guard} ({kind})" if guard != kind else f"{word} · {guard}", words, evidence)
@@ -195,7 +195,8 @@ def money(amount: Decimal | None) -> str:
     """Dollars. An unknown price is said to be unknown; it is never shown as nothing."""
     if amount is None:
         return "price unknown"
-    return f"${amount:.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
+    cents = f"{amount:.2f}"
+    return f"${cents}" if amount >= 1 or Decimal(cents) == amount else f"${amount:.4f}"
 
 
 def spent(spend: Spend) -> str:
