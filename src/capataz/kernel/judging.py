@@ -15,8 +15,9 @@ from capataz.kernel.verdicts import judge
 
 def judge_signals(state: State) -> tuple[Command, ...]:
     """The verdict on the oldest signal that was not judged; judged at the end of a batch, never inside one."""
-    for act in state.ledger.acts.values():
-        if (verdict := _contradiction(state, act)) is not None:
+    for position in state.calls:
+        act = state.ledger.acts.get((state.turn, position))
+        if act is not None and (verdict := _contradiction(state, act)) is not None:
             return (Record(verdict),)
     if not state.signals:
         return ()
@@ -37,7 +38,7 @@ def _verdict(state: State, signal: Signal) -> VerdictGiven:
 def _contradiction(state: State, act: Act) -> VerdictGiven | None:
     """The read-back says other than the result the model has seen: it is told before it builds on it."""
     done, identity = act.finished, f"effect:{act.call.turn}:{act.call.position}"
-    if act.call.turn != state.turn or done is None or identity in state.heard:
+    if done is None or identity in state.heard:
         return None
     if done.error and act.standing == "confirmed":
         words = f"{act.name} answered with an error, but its read-back says it took effect"

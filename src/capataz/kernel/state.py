@@ -1,13 +1,8 @@
-"""What the kernel knows: the fold of a log.
-
-`evolve` takes one event and brings the state forward; it is the only thing that does. Folding the same events gives
-the same state, whoever folds them and whenever: that is what makes a crash survivable and a recorded run replayable.
-A state is owned by whoever folds it: `evolve` changes it in place and gives it back. It is never stored as truth.
-"""
+"""What the kernel knows of a run, and all that `decide` may look at. It is never stored as truth: it is a fold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Protocol
@@ -17,25 +12,16 @@ from capataz.events.facts import (
     CeilingReached,
     Ceilings,
     CheckEvaluated,
-    ChildEnded,
-    EffectChecked,
     Event,
-    MessageReceived,
     ModelCallFailed,
-    ModelCallStarted,
     ModelReplied,
     RunEnded,
     RunEscalated,
-    RunResumed,
     RunStarted,
     Spend,
     ToolFacts,
     ToolFinished,
-    ToolRefused,
-    ToolStarted,
     VerdictGiven,
-    WaitEnded,
-    WaitStarted,
 )
 from capataz.guards.base import Signal
 from capataz.kernel.ledger import Ledger
@@ -158,194 +144,3 @@ class State:
             money=money,
             seconds=self.now - self.started_at,
         )
-
-
-def begin(rules: Rules) -> State:
-    """The state before anything happened."""
-    return State(rules, rules.watch.start())
-
-
-def fold(rules: Rules, events: Iterable[Event]) -> State:
-    """The state after these events, from the beginning of a log."""
-    state = begin(rules)
-    for event in events:
-        evolve(state, event)
-    return state
-
-
-def evolve(state: State, event: Event) -> State:
-    """Bring the state forward by one event. It takes the state over and returns it."""
-    state.seq, state.now = event.seq, event.at
-    state.transcript.fold(event)
-    state.watched, signals = state.rules.watch.step(state.watched, event)
-    state.signals.extend(signals)
-    _fold_run(state, event)
-    _fold_model(state, event)
-    _fold_tools(state, event)
-    _fold_judgement(state, event)
-    return state
-
-
-def _fold_run(state: State, event: Event) -> None:
-    match event.fact:
-        case RunStarted() as fact:
-            state.started, state.started_at = fact, event.at
-            state.tools = {tool.name: tool for tool in fact.tools}
-            state.ledger.elsewhere.update(fact.standing)
-            state.prompt_bound = fact.overhead + len(fact.task.encode()) + 64
-        case RunResumed():
-            state.escalated = None
-            state.waiting = None
-            for view in state.calls.values():
-                if view.stage in ("started", "probed") and not view.call.acting:
-                    view.stage = "asked"
-        case MessageReceived(text=text):
-            state.prompt_bound += len(text.encode()) + 16
-        case RunEscalated() as fact:
-            state.escalated = fact
-        case RunEnded() as fact:
-            state.ended = fact
-        case _:
-            pass
-
-
-def _fold_model(state: State, event: Event) -> None:
-    match event.fact:
-        case ModelCallStarted(purpose="loop") as fact:
-            state.attempt, state.failure = fact.attempt, None
-        case ModelCallStarted(purpose="closing"):
-            state.closing = "asked"
-        case ModelReplied() as fact:
-            _spend(state, fact)
-            _fold_reply(state, event.seq, fact)
-        case ModelCallFailed(purpose="loop") as fact:
-            state.failure, state.attempt = fact, fact.attempt
-        case ModelCallFailed(purpose="closing"):
-            state.closing = "over"
-        case WaitStarted(seconds=seconds, turn=turn):
-            state.waiting = (event.at + seconds, turn)
-        case WaitEnded():
-            state.waiting = None
-            if state.failure is not None:
-                state.failure, state.attempt = None, state.attempt + 1
-        case _:
-            pass
-
-
-def _fold_reply(state: State, seq: int, fact: ModelReplied) -> None:
-    if fact.purpose == "loop":
-        state.turn, state.reply, state.reply_seq = fact.turn, fact, seq
-        state.failure, state.attempt = None, 0
-        state.turn_failed = False
-        state.calls = {call.position: CallView(call) for call in fact.calls}
-    elif fact.purpose == "closing":
-        state.closing = "over"
-    if fact.purpose in ("loop", "closing") and fact.text.strip():
-        state.answer, state.answer_turn = fact.text.strip(), fact.turn
-
-
-def _spend(state: State, fact: ModelReplied) -> None:
-    usage = fact.usage
-    state.spend_input += usage.input
-    state.spend_output += usage.output
-    if usage.money is None:
-        state.spend_money = None
-    elif state.spend_money is not None:
-        state.spend_money += usage.money
-    said = len(fact.text.encode()) + sum(len(str(call.arguments)) + 64 for call in fact.calls)
-    reported = usage.reported and usage.input > 0 and fact.purpose == "loop"
-    state.prompt_bound = usage.tokens + 64 if reported else state.prompt_bound + said + 64
-
-
-def _fold_tools(state: State, event: Event) -> None:
-    match event.fact:
-        case ToolRefused(call=call, message=message):
-            view = state.calls.get(call.position)
-            if view is not None and call.turn == state.turn:
-                view.stage = "done"
-            state.prompt_bound += len(message.encode()) + 64
-        case ToolStarted(turn=turn, position=position):
-            _fold_start(state, event, turn, position)
-        case ToolFinished() as fact:
-            _fold_finish(state, event, fact)
-        case EffectChecked() as fact:
-            _fold_effect(state, event, fact)
-        case ChildEnded(spend=spend, standing=standing):
-            state.child_spend = _add(state.child_spend, spend)
-            state.ledger.elsewhere.update(standing)
-        case _:
-            pass
-
-
-def _fold_start(state: State, event: Event, turn: int, position: int) -> None:
-    view = state.calls.get(position)
-    if view is None or turn != state.turn:
-        return
-    state.used_calls += 1
-    view.stage, view.started_at = "started", event.at
-    if view.call.acting:
-        facts = state.tools.get(view.call.tool) or ToolFacts(view.call.tool, view.call.kind)
-        state.ledger.start(view.call, facts, event.seq, event.at, view.before)
-
-
-def _fold_finish(state: State, event: Event, fact: ToolFinished) -> None:
-    state.ledger.finish(fact, event.seq)
-    size = len(fact.result) if isinstance(fact.result, str) else len(str(fact.result))
-    state.prompt_bound += size * 4 if isinstance(fact.result, str) and not fact.result.isascii() else size
-    state.prompt_bound += 64
-    if not fact.error:
-        state.last_results = [*state.last_results[-2:], f"{fact.call.tool}: {str(fact.result)[:400]}"]
-    view = state.calls.get(fact.call.position)
-    if view is None or fact.call.turn != state.turn:
-        return
-    view.finished = fact
-    act = state.ledger.acts.get((fact.call.turn, fact.call.position))
-    asked = act is not None and act.facts.confirmable and not act.answered
-    view.stage = "returned" if asked else "done"
-
-
-def _fold_effect(state: State, event: Event, fact: EffectChecked) -> None:
-    state.ledger.check(fact, event.seq, event.at)
-    view = state.calls.get(fact.position)
-    if view is None or fact.turn != state.turn:
-        return
-    if fact.phase == "before":
-        view.before, view.stage = fact.answer, "probed"
-        return
-    act = state.ledger.acts.get((fact.turn, fact.position))
-    if act is not None and act.answered and view.finished is not None:
-        view.stage = "done"
-    if fact.answer == "yes":
-        state.claims = 0
-
-
-def _fold_judgement(state: State, event: Event) -> None:
-    match event.fact:
-        case CheckEvaluated() as fact:
-            state.checks[fact.name], state.check_seq[fact.name] = fact, event.seq
-        case VerdictGiven() as fact:
-            state.signals = [signal for signal in state.signals if signal.identity != fact.identity]
-            state.prompt_bound += len(fact.note.encode()) + 64 if fact.note else 0
-            if fact.action == "nudge":
-                state.heard[fact.identity] = fact.turn
-            elif fact.action == "fail-turn":
-                state.heard[fact.identity] = fact.turn
-                state.turn_failed = True
-                state.claims += 1
-            elif fact.action in ("stop", "escalate"):
-                state.stop = fact
-        case CeilingReached() as fact:
-            state.ceiling = fact
-        case _:
-            pass
-
-
-def _add(a: Spend, b: Spend) -> Spend:
-    return Spend(
-        a.turns + b.turns,
-        a.calls + b.calls,
-        a.input_tokens + b.input_tokens,
-        a.output_tokens + b.output_tokens,
-        None if a.money is None or b.money is None else a.money + b.money,
-        max(a.seconds, b.seconds),
-    )

@@ -1,0 +1,244 @@
+"""An Agent: a worker described. What it may use, what it is for, how far it may go, and when its work counts as done.
+
+An Agent is a value. It holds no connection and no state; every run of it is a log in an App's store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from capataz.events.facts import ACTING, JSON, Ceilings, Event, Kind, Role, Versions
+from capataz.mistakes import Misuse
+from capataz.outcome import Outcome
+from capataz.policy.policy import Policy
+from capataz.ports import Deadlines, Model
+
+if TYPE_CHECKING:
+    from capataz.app import App
+    from capataz.checks import Check
+    from capataz.guards.base import Guard
+    from capataz.runtime.launch import Spec
+    from capataz.tools.define import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An allowance: the hard ceilings of one run, with all its sub-agents. None is no limit.
+
+    `money` in US dollars, `seconds` of wall clock. Reaching one ends the run `Partial`, with what it has.
+    """
+
+    turns: int | None = 60
+    calls: int | None = 100
+    tokens: int | None = 1_000_000
+    money: float | Decimal | None = None
+    seconds: float | None = 3600.0
+
+    def __post_init__(self) -> None:
+        for name in ("turns", "calls", "tokens", "money", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise Misuse(f"Budget({name}={value!r}): give a number above 0, or None for no limit")
+
+    def ceilings(self) -> Ceilings:
+        money = None if self.money is None else Decimal(str(self.money))
+        return Ceilings(self.turns, self.calls, self.tokens, money, self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTool:
+    """An agent offered to another as a tool: its outcome comes back as data, and only `completed` confirms it."""
+
+    agent: Agent
+    name: str
+    description: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A worker and the rules it works under.
+
+    `model` is "openai:NAME", "anthropic:NAME" (any compatible server with `base_url`), or an object with the `Model`
+    port. `role` is "acting" (it must do something, and `Completed` needs confirmed effects), "talking" or
+    "coordinating" (these can only end `Answered`). `done_when` are checks that define done; with them the runtime
+    closes the run by itself as soon as all pass.
+    """
+
+    name: str
+    model: str | Model
+    tools: Sequence[Tool | Callable[..., Any] | AgentTool] = ()
+    instructions: str = ""
+    role: Role = "acting"
+    budget: Budget = field(default_factory=Budget)
+    done_when: Sequence[Check | Callable[..., Any]] = ()
+    policy: Policy | None = None
+    guards: Sequence[Guard[Any]] = ()
+    """The user's own guards, beside the default ones."""
+    deadlines: Deadlines = Deadlines()
+    max_output: int | None = None
+    temperature: float | None = None
+    extra: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise Misuse("an Agent needs a name: it is how its runs are found again")
+        if self.done_when and self.role != "acting":
+            raise Misuse(f"agent {self.name!r}: done_when is for acting agents; a {self.role} one can only answer")
+        if self.role not in ("acting", "talking", "coordinating"):
+            raise Misuse(f"agent {self.name!r}: role {self.role!r} is not one of acting, talking, coordinating")
+
+    def run(self, task: str, *, app: App | None = None, task_type: str | None = None) -> Outcome:
+        """Run a task to its outcome. Without an `app`, the log goes to the default store."""
+        from capataz.app import App
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if app is not None:
+                return app.run(self, task, task_type=task_type)
+            return asyncio.run(self._run_alone(App(), task, task_type, None))
+        raise Misuse("an event loop is already running here: use `await agent.arun(...)`")
+
+    async def arun(
+        self,
+        task: str,
+        *,
+        app: App | None = None,
+        task_type: str | None = None,
+        on_event: Callable[[str, Event], None] | None = None,
+    ) -> Outcome:
+        """`run`, for asynchronous code. `on_event(run, event)` is called with every fact as it happens."""
+        from capataz.app import App
+
+        if app is not None:
+            return await app.arun(self, task, task_type=task_type, on_event=on_event)
+        return await self._run_alone(App(), task, task_type, on_event)
+
+    def as_tool(self, name: str | None = None, *, description: str = "", kind: Kind | None = None) -> AgentTool:
+        """This agent as a tool of another: it takes a task in words and gives back the outcome of its run.
+
+        An acting agent's tool is of kind "exec": the parent's effect is confirmed only if the child completed. A
+        talking or coordinating one's is a "read".
+        """
+        return AgentTool(
+            agent=self,
+            name=name or self.name.replace("-", "_").replace(" ", "_"),
+            description=description or f"Hand a task to the agent {self.name!r}. {self.instructions[:200]}".strip(),
+            kind=kind or ("exec" if self.role == "acting" else "read"),
+        )
+
+    def prepare(self, app: App) -> Spec:
+        """Everything resolved and checked, so that a mistake shows before the run begins. Opens nothing."""
+        from capataz.guards.catalogue import default_guards
+        from capataz.guards.watch import Watch
+        from capataz.kernel.state import Rules
+        from capataz.runtime.launch import Spec
+        from capataz.runtime.perform import Worker
+
+        policy = self.policy or app.policy
+        children = {tool.name: tool.agent.prepare(app) for tool in self.tools if isinstance(tool, AgentTool)}
+        toolset = self._toolset()
+        provider, name, model = self._resolve(app)
+        self._check_prices(app, provider, name)
+        declared = sum(len(orjson.dumps(tool.schema)) + len(tool.description.encode()) + 64 for tool in toolset.specs)
+        worker = Worker(
+            model=model,
+            provider=provider,
+            name=name,
+            system=self.instructions,
+            toolset=toolset,
+            checks=self._checks(),
+            deadlines=self.deadlines,
+            max_output=self.max_output,
+            temperature=self.temperature,
+            extra=self.extra,
+        )
+        return Spec(
+            name=self.name,
+            role=self.role,
+            instructions=self.instructions,
+            worker=worker,
+            rules=Rules(policy, Watch((*default_guards(), *self.guards))),
+            ceilings=self.budget.ceilings(),
+            versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
+            overhead=declared + len(self.instructions.encode()),
+            children=children,
+        )
+
+    async def _run_alone(
+        self, app: App, task: str, task_type: str | None, on_event: Callable[[str, Event], None] | None
+    ) -> Outcome:
+        async with app:
+            return await app.arun(self, task, task_type=task_type, on_event=on_event)
+
+    def _toolset(self) -> Any:
+        from capataz.tools.define import Tool, tool
+        from capataz.tools.toolset import Toolset
+
+        made: list[Tool] = []
+        for item in self.tools:
+            if isinstance(item, AgentTool):
+                made.append(_agent_tool(item))
+            else:
+                made.append(item if isinstance(item, Tool) else tool(item))
+        return Toolset(made)
+
+    def _checks(self) -> dict[str, Check]:
+        from capataz.checks import as_check
+
+        checks: dict[str, Check] = {}
+        for given in self.done_when:
+            check = as_check(given)
+            if check.name in checks:
+                raise Misuse(f"agent {self.name!r}: two checks are called {check.name!r}; name them apart")
+            checks[check.name] = check
+        return checks
+
+    def _resolve(self, app: App) -> tuple[str, str, Model]:
+        if not isinstance(self.model, str):
+            return type(self.model).__name__, getattr(self.model, "name", type(self.model).__name__), self.model
+        model, name = app.model(self.model, self.base_url, self.api_key)
+        return self.model.partition(":")[0], name, model
+
+    def _check_prices(self, app: App, provider: str, name: str) -> None:
+        if self.budget.money is None:
+            return
+        from capataz.events.facts import Usage
+        from capataz.models.prices import price
+
+        if name not in app.prices and price(name, provider, Usage(1, 1)) is None:
+            raise Misuse(
+                f"agent {self.name!r} has a budget of money, but no price is known for {name!r}: "
+                f"give App(prices={{{name!r}: (dollars per million input tokens, output tokens)}})"
+            )
+
+
+def _agent_tool(item: AgentTool) -> Any:
+    from capataz.tools.define import tool
+
+    async def delegate(task: str) -> dict[str, JSON]:
+        raise Misuse(f"the agent {item.agent.name!r} can only be run by the runtime, as a child of a run ({task!r})")
+
+    confirm = _child_completed if item.kind in ACTING else None
+    return tool(name=item.name, description=item.description, kind=item.kind, confirm=confirm)(delegate)
+
+
+def _child_completed(result: dict[str, JSON] | None) -> bool | None:
+    """Only a completed child confirms the act of delegating; one that is suspended leaves it open."""
+    if result is None:
+        return False
+    return None if result.get("outcome") == "escalated" else result.get("outcome") == "completed"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

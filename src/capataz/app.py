@@ -1,0 +1,169 @@
+"""An App: where runs are kept, what every agent in it shares, and who may watch.
+
+Nothing is opened when an App is made; the store and the connections come to life with the first run and are let go
+by `close`. There is no global state: two Apps in one process know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Callable, Coroutine, Mapping
+from decimal import Decimal
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from capataz.events.facts import Event
+from capataz.mistakes import Misuse
+from capataz.outcome import Outcome
+from capataz.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from capataz.agent import Agent
+    from capataz.ports import Chance, Clock, Model, Store
+    from capataz.runtime.launch import Yard
+
+T = TypeVar("T")
+DEFAULT_STORE = "sqlite:///capataz.db"
+
+
+class App:
+    """Holds the store, the policy and the prices that its runs share.
+
+    `store` is a URL: `sqlite:///file.db` (a file in the current folder), `sqlite:////absolute/file.db`, or `memory:`
+    for a log that ends with the process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
+    `prices` are dollars per million input and output tokens, by model name; they win over the library's.
+
+    >>> App("memory:").store_url
+    'memory:'
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        policy: Policy | None = None,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
+        self.store_url = given if isinstance(given, str) else type(given).__name__
+        self.policy = policy or Policy()
+        self._given = given
+        self._store: Store | None = None if isinstance(given, str) else given
+        self._clock, self._chance = clock, chance
+        self._prices = {
+            name: (Decimal(str(first)), Decimal(str(second))) for name, (first, second) in (prices or {}).items()
+        }
+        self._models: dict[tuple[str, str | None, str | None], tuple[Model, str]] = {}
+        self._yard: Yard | None = None
+
+    @property
+    def prices(self) -> Mapping[str, tuple[Decimal, Decimal]]:
+        return self._prices
+
+    @property
+    def store(self) -> Store:
+        """The store, opened (but no file touched) on first use."""
+        if self._store is None:
+            from capataz.stores.open import open_store
+
+            assert isinstance(self._given, str)
+            self._store = open_store(self._given)
+        return self._store
+
+    def model(self, name: str, base_url: str | None, api_key: str | None) -> tuple[Model, str]:
+        """The model behind "provider:name", shared by all agents that ask for the same, and its name there."""
+        key = (name, base_url, api_key)
+        if key not in self._models:
+            from capataz.models.providers import resolve
+
+            self._models[key] = resolve(name, base_url=base_url, api_key=api_key)
+        return self._models[key]
+
+    async def arun(
+        self,
+        agent: Agent,
+        task: str,
+        *,
+        task_type: str | None = None,
+        on_event: Callable[[str, Event], None] | None = None,
+    ) -> Outcome:
+        """Run a task to its outcome. `on_event(run, event)` is called with every fact as it happens."""
+        from dataclasses import replace
+
+        from capataz.runtime.launch import Task, launch
+
+        if not task.strip():
+            raise Misuse(f"agent {agent.name!r} was given an empty task: say what it should do")
+        yard = self._open_yard()
+        spec = agent.prepare(self)
+        return await launch(spec, Task(task, task_type), replace(yard, on_event=on_event) if on_event else yard)
+
+    async def aresume(self, agent: Agent, run: str) -> Outcome:
+        """Take up a run that was suspended, or whose process died, from its log."""
+        from capataz.runtime.launch import resume
+
+        return await resume(agent.prepare(self), run, self._open_yard())
+
+    def run(self, agent: Agent, task: str, *, task_type: str | None = None) -> Outcome:
+        """`arun`, for code that is not asynchronous."""
+        return self._sync(self.arun(agent, task, task_type=task_type), "app.arun")
+
+    def resume(self, agent: Agent, run: str) -> Outcome:
+        """`aresume`, for code that is not asynchronous."""
+        return self._sync(self.aresume(agent, run), "app.aresume")
+
+    async def close(self) -> None:
+        """Write what is queued and let go of the store, the connections and the threads."""
+        await self._close_models()
+        if self._yard is not None:
+            self._yard.around.threads.close()
+            self._yard = None
+        if self._store is not None:
+            await self._store.close()
+            if isinstance(self._given, str):
+                self._store = None
+
+    async def __aenter__(self) -> App:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _close_models(self) -> None:
+        for model, _ in self._models.values():
+            await model.close()
+
+    def _sync(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self._then_close(work))
+        work.close()
+        raise Misuse(f"an event loop is already running here: use `await {instead}(...)`")
+
+    async def _then_close(self, work: Coroutine[Any, Any, T]) -> T:
+        # Connections belong to the loop, and this loop ends with the call.
+        try:
+            return await work
+        finally:
+            await self._close_models()
+
+    def _open_yard(self) -> Yard:
+        if self._yard is None:
+            from capataz.models.gateway import Gateway
+            from capataz.runtime.launch import Yard
+            from capataz.runtime.perform import Surroundings
+            from capataz.runtime.world import RealChance, RealClock
+            from capataz.tools.usercode import Threads
+
+            clock, chance = self._clock or RealClock(), self._chance or RealChance()
+            around = Surroundings(Gateway(clock, self._prices), clock, chance, Threads())
+            owner = f"{platform.node()}-{os.getpid()}-{chance.identity()}"
+            self._yard = Yard(self.store, around, owner)
+        return self._yard

@@ -1,0 +1,267 @@
+"""Bringing the state forward, one event at a time. Nothing else changes a state.
+
+Folding the same events gives the same state, whoever folds them and whenever: that is what makes a crash survivable
+and a recorded run replayable. A state is owned by whoever folds it: `evolve` changes it in place and gives it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from capataz.events.facts import (
+    CeilingReached,
+    CheckEvaluated,
+    ChildEnded,
+    EffectChecked,
+    Event,
+    MessageReceived,
+    ModelCallFailed,
+    ModelCallStarted,
+    ModelReplied,
+    RunEnded,
+    RunEscalated,
+    RunResumed,
+    RunStarted,
+    Spend,
+    ToolFacts,
+    ToolFinished,
+    ToolRefused,
+    ToolStarted,
+    VerdictGiven,
+    WaitEnded,
+    WaitStarted,
+)
+from capataz.kernel.state import CallView, Rules, State
+
+MESSAGE_BYTES = 64
+"""What a message costs on the wire beside its text, at most."""
+
+
+def begin(rules: Rules) -> State:
+    """The state before anything happened."""
+    return State(rules, rules.watch.start())
+
+
+def fold(rules: Rules, events: Iterable[Event]) -> State:
+    """The state after these events, from the beginning of a log."""
+    state = begin(rules)
+    for event in events:
+        evolve(state, event)
+    return state
+
+
+def evolve(state: State, event: Event) -> State:
+    """Bring the state forward by one event. It takes the state over and returns it."""
+    state.seq, state.now = event.seq, event.at
+    state.transcript.fold(event)
+    state.watched, signals = state.rules.watch.step(state.watched, event)
+    if signals:
+        state.signals.extend(signals)
+    step = _FOLDS.get(type(event.fact))
+    if step is not None:
+        step(state, event, event.fact)
+    return state
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _run_started(state: State, event: Event, fact: RunStarted) -> None:
+    state.started, state.started_at = fact, event.at
+    state.tools = {tool.name: tool for tool in fact.tools}
+    state.ledger.elsewhere.update(fact.standing)
+    state.prompt_bound = fact.overhead + len(fact.task.encode()) + MESSAGE_BYTES
+
+
+def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
+    state.escalated = None
+    state.waiting = None
+    for view in state.calls.values():
+        if view.stage == "started" and not view.call.acting:
+            view.stage = "asked"
+
+
+def _message_received(state: State, event: Event, fact: MessageReceived) -> None:
+    state.prompt_bound += len(fact.text.encode()) + MESSAGE_BYTES
+
+
+def _run_escalated(state: State, event: Event, fact: RunEscalated) -> None:
+    state.escalated = fact
+
+
+def _run_ended(state: State, event: Event, fact: RunEnded) -> None:
+    state.ended = fact
+
+
+# ── the model ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _model_call_started(state: State, event: Event, fact: ModelCallStarted) -> None:
+    if fact.purpose == "loop":
+        state.attempt, state.failure = fact.attempt, None
+    elif fact.purpose == "closing":
+        state.closing = "asked"
+
+
+def _model_replied(state: State, event: Event, fact: ModelReplied) -> None:
+    _spend(state, fact)
+    if fact.purpose == "loop":
+        state.turn, state.reply, state.reply_seq = fact.turn, fact, event.seq
+        state.failure, state.attempt, state.turn_failed = None, 0, False
+        state.calls = {call.position: CallView(call) for call in fact.calls}
+    elif fact.purpose == "closing":
+        state.closing = "over"
+    if fact.purpose in ("loop", "closing") and fact.text.strip():
+        state.answer, state.answer_turn = fact.text.strip(), fact.turn
+
+
+def _spend(state: State, fact: ModelReplied) -> None:
+    usage = fact.usage
+    state.spend_input += usage.input
+    state.spend_output += usage.output
+    if usage.money is None:
+        state.spend_money = None
+    elif state.spend_money is not None:
+        state.spend_money += usage.money
+    if fact.purpose == "loop" and usage.reported and usage.input > 0:
+        state.prompt_bound = usage.tokens + MESSAGE_BYTES
+    else:
+        said = len(fact.text.encode()) + sum(len(str(call.arguments)) + MESSAGE_BYTES for call in fact.calls)
+        state.prompt_bound += said + MESSAGE_BYTES
+
+
+def _model_call_failed(state: State, event: Event, fact: ModelCallFailed) -> None:
+    if fact.purpose == "loop":
+        state.failure, state.attempt = fact, fact.attempt
+    elif fact.purpose == "closing":
+        state.closing = "over"
+
+
+def _wait_started(state: State, event: Event, fact: WaitStarted) -> None:
+    state.waiting = (event.at + fact.seconds, fact.turn)
+
+
+def _wait_ended(state: State, event: Event, fact: WaitEnded) -> None:
+    state.waiting = None
+    if state.failure is not None:
+        state.failure, state.attempt = None, state.attempt + 1
+
+
+# ── the tools ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tool_refused(state: State, event: Event, fact: ToolRefused) -> None:
+    if (view := _view(state, fact.call.turn, fact.call.position)) is not None:
+        view.stage = "done"
+    state.prompt_bound += len(fact.message.encode()) + MESSAGE_BYTES
+
+
+def _tool_started(state: State, event: Event, fact: ToolStarted) -> None:
+    view = _view(state, fact.turn, fact.position)
+    if view is None:
+        return
+    state.used_calls += 1
+    view.stage = "started"
+    if view.call.acting:
+        facts = state.tools.get(view.call.tool) or ToolFacts(view.call.tool, view.call.kind)
+        state.ledger.start(view.call, facts, event.seq, event.at, view.before)
+
+
+def _tool_finished(state: State, event: Event, fact: ToolFinished) -> None:
+    state.ledger.finish(fact, event.seq)
+    text = fact.result if isinstance(fact.result, str) else str(fact.result)
+    state.prompt_bound += (len(text) if text.isascii() else len(text.encode())) + MESSAGE_BYTES
+    if not fact.error:
+        state.last_results = [*state.last_results[-2:], f"{fact.call.tool}: {text[:400]}"]
+    view = _view(state, fact.call.turn, fact.call.position)
+    if view is None:
+        return
+    view.finished = fact
+    act = state.ledger.acts.get((fact.call.turn, fact.call.position))
+    asked = act is not None and act.facts.confirmable and not act.answered
+    view.stage = "returned" if asked else "done"
+
+
+def _effect_checked(state: State, event: Event, fact: EffectChecked) -> None:
+    state.ledger.check(fact, event.seq, event.at)
+    view = _view(state, fact.turn, fact.position)
+    if fact.phase == "after" and fact.answer == "yes":
+        state.claims = 0
+    if view is None:
+        return
+    if fact.phase == "before":
+        view.before, view.stage = fact.answer, "probed"
+        return
+    act = state.ledger.acts.get((fact.turn, fact.position))
+    if act is not None and act.answered and view.finished is not None:
+        view.stage = "done"
+
+
+def _child_ended(state: State, event: Event, fact: ChildEnded) -> None:
+    state.child_spend = _add(state.child_spend, fact.spend)
+    state.ledger.elsewhere.update(fact.standing)
+
+
+def _view(state: State, turn: int, position: int) -> CallView | None:
+    """The call of the present turn at this position; a call of an earlier turn is settled and stays so."""
+    return state.calls.get(position) if turn == state.turn else None
+
+
+# ── the judgements ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_evaluated(state: State, event: Event, fact: CheckEvaluated) -> None:
+    state.checks[fact.name], state.check_seq[fact.name] = fact, event.seq
+
+
+def _verdict_given(state: State, event: Event, fact: VerdictGiven) -> None:
+    state.signals = [signal for signal in state.signals if signal.identity != fact.identity]
+    state.prompt_bound += len(fact.note.encode()) + MESSAGE_BYTES if fact.note else 0
+    if fact.action in ("nudge", "fail-turn"):
+        state.heard[fact.identity] = fact.turn
+    if fact.action == "fail-turn":
+        state.turn_failed = True
+        state.claims += 1
+    elif fact.action in ("stop", "escalate"):
+        state.stop = fact
+
+
+def _ceiling_reached(state: State, event: Event, fact: CeilingReached) -> None:
+    state.ceiling = fact
+
+
+def _add(a: Spend, b: Spend) -> Spend:
+    return Spend(
+        a.turns + b.turns,
+        a.calls + b.calls,
+        a.input_tokens + b.input_tokens,
+        a.output_tokens + b.output_tokens,
+        None if a.money is None or b.money is None else a.money + b.money,
+        max(a.seconds, b.seconds),
+    )
+
+
+_FOLDS: Mapping[type, Callable[[State, Event, Any], None]] = MappingProxyType(
+    {
+        RunStarted: _run_started,
+        RunResumed: _run_resumed,
+        MessageReceived: _message_received,
+        RunEscalated: _run_escalated,
+        RunEnded: _run_ended,
+        ModelCallStarted: _model_call_started,
+        ModelReplied: _model_replied,
+        ModelCallFailed: _model_call_failed,
+        WaitStarted: _wait_started,
+        WaitEnded: _wait_ended,
+        ToolRefused: _tool_refused,
+        ToolStarted: _tool_started,
+        ToolFinished: _tool_finished,
+        EffectChecked: _effect_checked,
+        ChildEnded: _child_ended,
+        CheckEvaluated: _check_evaluated,
+        VerdictGiven: _verdict_given,
+        CeilingReached: _ceiling_reached,
+    }
+)

@@ -1,0 +1,138 @@
+"""The one door out: every model call of Capataz goes through here, whoever makes it (the loop, the closing call, a
+compressor, a judge).
+
+On the way out it holds back what the run may not afford; on the way back it turns whatever happened into exactly one
+fact, classified. It decides nothing: whether to try again, to wait or to stop is the kernel's, from that fact. No
+other module may call a model; a test proves it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Protocol
+
+from capataz.events.facts import (
+    Call,
+    Event,
+    Fact,
+    Fault,
+    ModelCallFailed,
+    ModelCallStarted,
+    ModelReplied,
+    Purpose,
+    Usage,
+)
+from capataz.mistakes import ModelRefused
+from capataz.models.prices import price
+from capataz.ports import Clock, Model, ModelRequest, RawCall, Reply
+
+GUESSED_OUTPUT = 4096
+"""Output assumed for the bound of a call's cost when nothing limits it."""
+
+
+class Journal(Protocol):
+    """What the gateway writes to: the log of the run on whose behalf it calls."""
+
+    def record(self, fact: Fact) -> Event: ...
+    def flush(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One call to make: which model, for what, and what it may cost at most."""
+
+    model: Model
+    provider: str
+    request: ModelRequest
+    turn: int
+    attempt: int
+    purpose: Purpose
+    prompt_bound: int
+    money: Decimal | None = None
+    """Dollars; the call is not made if it could cost more. None: no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Makes model calls and records each as two facts: that it started, and how it ended."""
+
+    clock: Clock
+    prices: Mapping[str, tuple[Decimal, Decimal]] = field(default_factory=dict[str, tuple[Decimal, Decimal]])
+    """Own prices by model name: dollars per million input and output tokens. They win over the library's."""
+
+    async def call(
+        self,
+        ask: Ask,
+        journal: Journal,
+        read: Callable[[Sequence[RawCall], int], tuple[Call, ...]],
+        beat: Callable[[], None],
+    ) -> None:
+        """Make one call. What came of it is in the journal; nothing is raised but cancellation."""
+        request = ask.request
+        largest = request.max_output or GUESSED_OUTPUT
+        journal.record(ModelCallStarted(ask.turn, ask.attempt, request.model, ask.purpose, ask.prompt_bound + largest))
+        if (fault := self._unaffordable(ask, largest)) is not None:
+            journal.record(ModelCallFailed(ask.turn, ask.attempt, fault, request.model, ask.purpose))
+            return
+        journal.flush()
+        started = self.clock.now()
+        outcome = await self._ask(ask, beat)
+        seconds = self.clock.now() - started
+        if isinstance(outcome, Fault):
+            journal.record(ModelCallFailed(ask.turn, ask.attempt, outcome, request.model, ask.purpose, seconds))
+            return
+        journal.record(self._replied(ask, outcome, read(outcome.calls, ask.turn), seconds))
+
+    async def _ask(self, ask: Ask, beat: Callable[[], None]) -> Reply | Fault:
+        """The broad catch of the model call: whatever a model does wrong becomes a classified fault."""
+        limit = ask.request.deadlines.total
+        try:
+            async with asyncio.timeout(limit):
+                return await ask.model.complete(ask.request, beat)
+        except ModelRefused as refused:
+            return refused.fault
+        except TimeoutError:
+            return Fault("transient", "timeout", f"the model did not answer within {limit:g} s")
+        except Exception as error:  # noqa: BLE001 - one of the three places: a model is not ours
+            return Fault(
+                "contract", "adapter", f"the model object raised {type(error).__name__}", retries=0, origin="ours"
+            )
+
+    def _replied(self, ask: Ask, reply: Reply, calls: tuple[Call, ...], seconds: float) -> ModelReplied:
+        return ModelReplied(
+            turn=ask.turn,
+            attempt=ask.attempt,
+            text=reply.text,
+            calls=calls if ask.purpose == "loop" else (),
+            stop=reply.stop,
+            usage=self._priced(ask, reply),
+            model=reply.model or ask.request.model,
+            purpose=ask.purpose,
+            thinking=reply.thinking,
+            opaque=reply.opaque,
+            seconds=seconds,
+            first_byte=reply.first_byte,
+        )
+
+    def _priced(self, ask: Ask, reply: Reply) -> Usage:
+        """The provider's own figures with their price; an estimate by length where it said nothing."""
+        usage = reply.usage
+        if not usage.reported:
+            said = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
+            usage = replace(usage, input=ask.prompt_bound // 4, output=max(1, said // 4))
+        return replace(usage, money=price(ask.request.model, ask.provider, usage, self.prices))
+
+    def _unaffordable(self, ask: Ask, largest: int) -> Fault | None:
+        if ask.money is None:
+            return None
+        most = price(ask.request.model, ask.provider, Usage(ask.prompt_bound, largest), self.prices)
+        if most is None:
+            words = f"no price is known for {ask.request.model}, and the run has a ceiling of money"
+            return Fault("ours", "price-unknown", words, retries=0, origin="ours")
+        if most > ask.money:
+            words = f"the call could cost ${most:.4f}; ${ask.money:.4f} is left"
+            return Fault("ours", "money", words, retries=0, origin="ours")
+        return None

@@ -1,0 +1,60 @@
+"""The log of one run, while it is being written.
+
+It stamps facts with their place and time, folds them into the state and hands them to the store. It is the only
+writer of its run: the lease and the expected sequence make sure of that, and losing them ends the run here.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable
+
+from capataz.events.facts import Event, Fact
+from capataz.kernel.evolve import evolve
+from capataz.kernel.state import State
+from capataz.ports import Clock, Lease, Store
+from capataz.tools.usercode import Trap
+
+
+class Journal:
+    """Records facts. `record` is immediate; `durable` waits until all that was recorded is on disk."""
+
+    def __init__(
+        self, store: Store, lease: Lease, state: State, clock: Clock, on_event: Callable[[Event], None] | None = None
+    ) -> None:
+        self.state = state
+        self._store, self._lease, self._clock = store, lease, clock
+        self._on_event = on_event
+        self._pending: list[Event] = []
+        self._last: Future[None] | None = None
+
+    def record(self, fact: Fact) -> Event:
+        """Stamp the fact, fold it into the state, and queue it for writing."""
+        now = self._clock.now()
+        event = Event(self.state.seq + 1, max(now, self.state.now), fact)
+        evolve(self.state, event)
+        self._pending.append(event)
+        if self._on_event is not None:
+            with Trap():  # whoever watches may not disturb what is watched
+                self._on_event(event)
+        return event
+
+    def flush(self) -> None:
+        """Hand everything recorded so far to the store, without waiting for the disk."""
+        if not self._pending:
+            return
+        ack = self._store.append(self._lease, self._pending[0].seq, self._pending)
+        # A failure is read by whoever waits for durability next; every later append fails after it.
+        ack.add_done_callback(_mark_seen)
+        self._pending, self._last = [], ack
+
+    async def durable(self) -> None:
+        """Return when all that was recorded is durable; raise `Fenced` or `StoreError` when it cannot be."""
+        self.flush()
+        if self._last is not None:
+            await self._last
+
+
+def _mark_seen(ack: Future[None]) -> None:
+    if not ack.cancelled():
+        ack.exception()

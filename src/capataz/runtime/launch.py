@@ -1,0 +1,192 @@
+"""Beginning a run, taking one up again, and handing a part of one to another agent.
+
+A run is begun by one durable fact and taken up by another; between them stands only the log. A child run is a run
+like any other, with what is left of its parent's budget and with the effects of the whole root task in its ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from capataz.events.facts import (
+    JSON,
+    Call,
+    Ceilings,
+    ChildEnded,
+    Event,
+    Role,
+    RunResumed,
+    RunStarted,
+    Versions,
+)
+from capataz.kernel.evolve import begin, fold
+from capataz.kernel.state import Rules, State
+from capataz.mistakes import Misuse
+from capataz.outcome import Outcome
+from capataz.ports import Store
+from capataz.runtime.drive import drive
+from capataz.runtime.journal import Journal
+from capataz.runtime.perform import ChildResult, Delegate, Performer, Surroundings, Worker
+from capataz.runtime.report import outcome_of
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An agent made ready to run: everything resolved, nothing opened."""
+
+    name: str
+    role: Role
+    instructions: str
+    worker: Worker
+    rules: Rules
+    ceilings: Ceilings
+    versions: Versions
+    overhead: int
+    """Bytes of the instructions and tool declarations."""
+    children: Mapping[str, Spec] = field(default_factory=dict[str, "Spec"])
+    """Agents behind tools, by the tool's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked of an agent, and where it belongs."""
+
+    text: str
+    task_type: str | None = None
+    conversation: str | None = None
+    root: str | None = None
+    parent: str | None = None
+    standing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """Where runs are driven: the store, the surroundings, and who watches."""
+
+    store: Store
+    around: Surroundings
+    owner: str
+    on_event: Callable[[str, Event], None] | None = None
+
+
+async def launch(spec: Spec, task: Task, yard: Yard) -> Outcome:
+    """Begin a run and drive it to its outcome. Raises `Fenced` when another worker takes it over."""
+    run = yard.around.chance.identity()
+    lease = await yard.store.claim(run, yard.owner)
+    journal = Journal(yard.store, lease, begin(spec.rules), yard.around.clock, _watcher(yard, run))
+    journal.record(_started(spec, task, run))
+    await journal.durable()
+    return await _drive(spec, yard, journal)
+
+
+async def resume(spec: Spec, run: str, yard: Yard, reason: str = "recovered") -> Outcome:
+    """Take up a run whose worker is gone, or that was suspended, from its log."""
+    lease = await yard.store.claim(run, yard.owner)
+    state = fold(spec.rules, await yard.store.read(run))
+    if state.ended is not None:
+        return outcome_of(state)
+    if state.started is None or state.started.agent != spec.name:
+        owner = state.started.agent if state.started is not None else "nobody"
+        raise Misuse(f"run {run} belongs to agent {owner!r}, not to {spec.name!r}: resume it with that agent")
+    journal = Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run))
+    journal.record(RunResumed(lease.epoch, reason))
+    await journal.durable()
+    return await _drive(spec, yard, journal)
+
+
+async def _drive(spec: Spec, yard: Yard, journal: Journal) -> Outcome:
+    delegates = {name: _delegate(child, yard) for name, child in spec.children.items()}
+    await drive(journal, Performer(journal, spec.worker, yard.around, delegates))
+    return outcome_of(journal.state)
+
+
+def _watcher(yard: Yard, run: str) -> Callable[[Event], None] | None:
+    watch = yard.on_event
+    return None if watch is None else lambda event: watch(run, event)
+
+
+def _started(spec: Spec, task: Task, run: str) -> RunStarted:
+    return RunStarted(
+        run=run,
+        agent=spec.name,
+        task=task.text,
+        role=spec.role,
+        model=f"{spec.worker.provider}:{spec.worker.name}",
+        instructions=spec.instructions,
+        tools=spec.worker.toolset.facts,
+        checks=tuple(spec.worker.checks),
+        ceilings=spec.ceilings,
+        task_type=task.task_type,
+        conversation=task.conversation,
+        root=task.root or run,
+        parent=task.parent,
+        versions=spec.versions,
+        overhead=spec.overhead,
+        standing=task.standing,
+    )
+
+
+def _delegate(child: Spec, yard: Yard) -> Delegate:
+    """The agent behind a tool, as something the performer of its parent can call."""
+
+    async def run_child(call: Call, parent: Journal) -> ChildResult:
+        state = parent.state
+        assert state.started is not None
+        task = Task(
+            str(call.arguments.get("task", "")),
+            state.started.task_type,
+            state.started.conversation,
+            root=state.started.root,
+            parent=state.started.run,
+            standing=state.ledger.standing(),
+        )
+        narrowed = replace(child, ceilings=remaining(state, child.ceilings))
+        outcome = await launch(narrowed, task, yard)
+        standing = outcome_standing(await yard.store.read(outcome.run), child.rules)
+        ended = ChildEnded(outcome.run, child.name, outcome.name, outcome.spend, call.turn, call.position, standing)
+        missing: Sequence[str] = getattr(outcome, "missing", ())
+        result: dict[str, JSON] = {
+            "outcome": outcome.name,
+            "reason": outcome.reason,
+            "answer": outcome.answer,
+            "missing": list(missing),
+            "run": outcome.run,
+        }
+        return ChildResult(result, ended)
+
+    return run_child
+
+
+def outcome_standing(events: Sequence[Event], rules: Rules) -> tuple[str, ...]:
+    """Keys of the effects a finished run made or may have made."""
+    return fold(rules, events).ledger.standing()
+
+
+Number = TypeVar("Number", int, float)
+
+
+def remaining(state: State, own: Ceilings) -> Ceilings:
+    """A child's ceilings: its own, and never more than what is left of its parent's after the closing call's share."""
+    limits, spend, policy = state.ceilings, state.spend, state.rules.policy
+    tokens = None
+    if limits.tokens is not None:
+        tokens = max(0, limits.tokens - spend.tokens - state.prompt_bound - policy.closing_tokens)
+    money = None
+    if limits.money is not None:
+        money = max(limits.money * 0, limits.money * 9 / 10 - (spend.money or 0))
+    seconds = None
+    if limits.seconds is not None:
+        seconds = max(0.0, limits.seconds - spend.seconds - min(policy.closing_seconds, limits.seconds / 4))
+    return Ceilings(
+        turns=_lesser(own.turns, None if limits.turns is None else max(0, limits.turns - spend.turns)),
+        calls=_lesser(own.calls, None if limits.calls is None else max(0, limits.calls - spend.calls)),
+        tokens=_lesser(own.tokens, tokens),
+        money=own.money if money is None else money if own.money is None else min(own.money, money),
+        seconds=_lesser(own.seconds, seconds),
+    )
+
+
+def _lesser(a: Number | None, b: Number | None) -> Number | None:
+    return b if a is None else a if b is None else min(a, b)

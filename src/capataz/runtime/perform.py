@@ -1,0 +1,252 @@
+"""Doing what the kernel asked for, and writing down what came of it.
+
+Each command becomes facts, whatever happens on the way: an exception of a tool, a model that hangs, a check that
+cannot be asked. The only things that leave this module as exceptions are a lost lease and a store that cannot write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from capataz.checks import Check, CheckContext, ConfirmedEffect, evaluate
+from capataz.events.facts import (
+    JSON,
+    Call,
+    CeilingReached,
+    CheckEvaluated,
+    ChildEnded,
+    EffectChecked,
+    RunStarted,
+    ToolFinished,
+    ToolStarted,
+    WaitEnded,
+    WaitStarted,
+)
+from capataz.kernel.commands import (
+    CallModel,
+    Command,
+    ConfirmEffect,
+    DrawWait,
+    EvaluateChecks,
+    Record,
+    Sleep,
+    UseTool,
+)
+from capataz.memory.transcript import Message
+from capataz.mistakes import CapatazError
+from capataz.models.gateway import Ask, Gateway
+from capataz.ports import Chance, Clock, Deadlines, Model, ModelRequest
+from capataz.runtime.journal import Journal
+from capataz.tools.call import use
+from capataz.tools.define import ToolContext
+from capataz.tools.effects import confirm
+from capataz.tools.toolset import Toolset
+from capataz.tools.usercode import Threads
+
+CLOSING_WORDS = (
+    "The run is being closed and no more tools can be used. Say in a few sentences, for the person who asked, what "
+    "was done, what was found and what was not done. Do not claim anything the results above do not show."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The model behind a run and how it is asked: everything about the agent that only the performer needs."""
+
+    model: Model
+    provider: str
+    name: str
+    """Name of the model at the provider."""
+    system: str
+    toolset: Toolset
+    checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
+    deadlines: Deadlines = Deadlines()
+    max_output: int | None = None
+    temperature: float | None = None
+    extra: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """What a sub-agent hands to its parent: its outcome as data, never just its words."""
+
+    result: JSON
+    ended: ChildEnded
+
+
+class Delegate(Protocol):
+    """Runs the agent behind a tool as a child of this run, within what is left of its budget."""
+
+    def __call__(self, call: Call, parent: Journal) -> Awaitable[ChildResult]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every run of a process shares."""
+
+    gateway: Gateway
+    clock: Clock
+    chance: Chance
+    threads: Threads
+
+
+class Performer:
+    """Performs the commands of one run."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        worker: Worker,
+        around: Surroundings,
+        delegates: Mapping[str, Delegate],
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._journal, self._worker, self._around = journal, worker, around
+        self._delegates, self._beat = delegates, beat
+        self._memo: dict[str, Any] = {}
+
+    async def perform(self, commands: Sequence[Command]) -> None:
+        """All commands of one decision; side by side where there are several, since then they are all reads."""
+        if len(commands) == 1:
+            await self._one(commands[0])
+            return
+        if all(isinstance(command, Record) for command in commands):
+            for command in commands:
+                await self._one(command)
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                for command in commands:
+                    group.create_task(self._one(command))
+        except* CapatazError as lost:
+            raise lost.exceptions[0] from None
+
+    async def _one(self, command: Command) -> None:
+        match command:
+            case Record(fact):
+                self._journal.record(fact)
+            case CallModel():
+                await self._call_model(command)
+            case UseTool():
+                await self._use_tool(command)
+            case ConfirmEffect():
+                await self._confirm(command)
+            case EvaluateChecks():
+                await self._evaluate(command)
+            case DrawWait():
+                self._draw(command)
+            case Sleep(until, turn):
+                await self._around.clock.sleep(max(0.0, until - self._around.clock.now()))
+                self._journal.record(WaitEnded(turn))
+
+    # ── the model ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _call_model(self, command: CallModel) -> None:
+        worker, closing = self._worker, command.purpose == "closing"
+        history: Sequence[Message] = self._journal.state.transcript.messages
+        request = ModelRequest(
+            model=worker.name,
+            system=worker.system,
+            history=[*history, Message("user", CLOSING_WORDS)] if closing else history,
+            tools=worker.toolset.specs,
+            tool_choice="none" if closing else "auto",
+            max_output=_least(worker.max_output, command.max_output),
+            temperature=worker.temperature,
+            extra=worker.extra,
+            deadlines=_within(worker.deadlines, command.seconds),
+            memo=self._memo,
+        )
+        ask = Ask(
+            worker.model,
+            worker.provider,
+            request,
+            command.turn,
+            command.attempt,
+            command.purpose,
+            command.prompt_bound,
+            command.money,
+        )
+        await self._around.gateway.call(ask, self._journal, worker.toolset.read, self._beat)
+
+    def _draw(self, command: DrawWait) -> None:
+        seconds = command.rule.wait(command.attempt, command.hint, self._around.chance.fraction())
+        state = self._journal.state
+        if command.longest is not None and seconds >= command.longest:
+            limit = state.ceilings.seconds or 0.0
+            self._journal.record(CeilingReached("seconds", limit, state.spend.seconds))
+            return
+        self._journal.record(WaitStarted(seconds, command.reason, command.turn))
+
+    # ── the tools ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _use_tool(self, command: UseTool) -> None:
+        call, journal, clock = command.call, self._journal, self._around.clock
+        journal.record(ToolStarted(call.turn, call.position, call.tool, command.key))
+        if call.acting:
+            await journal.durable()
+        started = clock.now()
+        delegate = self._delegates.get(call.tool)
+        if delegate is not None:
+            child = await delegate(call, journal)
+            journal.record(child.ended)
+            failed = child.ended.outcome not in ("completed", "answered")
+            finished = ToolFinished(call, child.result, error=failed, child=child.ended.run)
+        else:
+            finished = await self._run_tool(command)
+        journal.record(replace(finished, seconds=clock.now() - started))
+        if call.acting:
+            await journal.durable()
+
+    async def _run_tool(self, command: UseTool) -> ToolFinished:
+        call, tool = command.call, self._worker.toolset[command.call.tool]
+        context = ToolContext(self._run(), call.turn, command.key, lambda _: self._beat())
+        used = await use(tool, call, context, seconds=command.seconds, threads=self._around.threads)
+        return ToolFinished(
+            call,
+            used.result,
+            error=used.error,
+            fault=used.fault,
+            state_changed=used.state_changed,
+            in_doubt=used.in_doubt,
+            full=used.full,
+        )
+
+    async def _confirm(self, command: ConfirmEffect) -> None:
+        call = command.call
+        tool = self._worker.toolset[call.tool]
+        answer, detail = await confirm(
+            tool, call, command.result, command.key, phase=command.phase, threads=self._around.threads
+        )
+        self._journal.record(EffectChecked(call.turn, call.position, command.phase, answer, detail))
+        await self._journal.durable()
+
+    async def _evaluate(self, command: EvaluateChecks) -> None:
+        effects = tuple(
+            ConfirmedEffect(act.call.tool, act.call.target, act.call.arguments)
+            for act in self._journal.state.ledger.acts.values()
+            if act.standing == "confirmed"
+        )
+        context = CheckContext(self._run(), command.answer, effects, self._journal.state.started_at)
+        checks = [self._worker.checks[name] for name in command.names]
+        asked = (evaluate(check, context, threads=self._around.threads) for check in checks)
+        for name, (passed, detail) in zip(command.names, await asyncio.gather(*asked), strict=True):
+            self._journal.record(CheckEvaluated(name, passed, detail))
+
+    def _run(self) -> str:
+        started: RunStarted | None = self._journal.state.started
+        return started.run if started is not None else ""
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _within(deadlines: Deadlines, seconds: float | None) -> Deadlines:
+    """The deadlines of a call, none of them later than the end of the run."""
+    if seconds is None or seconds >= deadlines.total:
+        return deadlines
+    left = max(seconds, 0.05)
+    return Deadlines(min(deadlines.connect, left), min(deadlines.first_byte, left), min(deadlines.silence, left), left)
