@@ -2,8 +2,9 @@
 # pip, and nothing else: everything lives in .venv, in the versions the two lock files name.
 
 PYTHON ?= python3
-VENV ?= .venv
-JOBS ?= 2
+VENV := .venv
+JOBS := 2
+ARGS :=
 BIN := $(VENV)/bin
 
 # An odd setting of the caller's must not leak into the environment made here. Index settings are left alone.
