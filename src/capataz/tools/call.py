@@ -40,7 +40,7 @@ async def use(tool: Tool, call: Call, context: ToolContext, *, threads: Threads,
 
     Never raises, except for the caller's own cancellation. Synchronous tools run in `threads`.
     """
-    limit = tool.timeout if seconds is None else min(tool.timeout, seconds)
+    limit = tool.timeout if seconds is None else min(seconds, tool.timeout)
     try:
         arguments = tool.signature.bind(call.arguments)
     except BadArguments as bad:

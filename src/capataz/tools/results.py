@@ -7,9 +7,9 @@ too long for the model is cut with a note and kept whole beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import orjson
 
@@ -70,15 +70,36 @@ def as_json(value: Any) -> JSON:
 
 
 def _plain(value: Any) -> JSON:
-    from pydantic_core import from_json, to_json
+    from pydantic_core import PydanticSerializationError, from_json, to_json
 
     try:
         text = to_json(value, inf_nan_mode="strings")
-    except UnicodeError:
-        text = to_json(value, inf_nan_mode="strings", bytes_mode="base64")
+    except PydanticSerializationError as error:
+        if "utf-8" not in str(error):
+            raise
+        text = to_json(_encodable(value), inf_nan_mode="strings", bytes_mode="base64")
     if _TOO_LARGE.search(text):
         return _small_numbers(from_json(text))
     return cast("JSON", orjson.loads(text))
+
+
+def _encodable(value: Any) -> Any:
+    """The same with text that can be encoded: file names and scraped pages may hold half characters."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if _is_list(value):
+        return [_encodable(item) for item in value]
+    if _is_dict(value):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return value
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, (list, tuple))
+
+
+def _is_dict(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, dict)
 
 
 def _small_numbers(value: JSON) -> JSON:

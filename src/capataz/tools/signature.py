@@ -66,7 +66,7 @@ class Signature:
         value = self._validated(text)
         with Trap() as trap:
             canonical: dict[str, JSON] = self._model.__pydantic_serializer__.to_python(
-                value, mode="json", by_alias=True, round_trip=True
+                value, mode="json", by_alias=True, round_trip=True, warnings=False
             )
             orjson.dumps(canonical)  # the log must be able to keep them: this refuses integers beyond 64 bits
             return canonical
@@ -232,20 +232,26 @@ def _model_of(
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
     fields: dict[str, Any] = {}
     for position, parameter in enumerate(parameters):
+        _refuse_alias(tool, parameter, hints[parameter.name])
         with Trap() as trap:
             adapter = TypeAdapter[Any](hints[parameter.name])
             if not _plain_default(parameter.default):
-                adapter.validate_json(adapter.dump_json(parameter.default))
+                adapter.validate_json(adapter.dump_json(parameter.default, warnings=False))
         if trap.error is not None:
             raise _bad_type(tool, parameter, trap.error)
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         annotation = _annotated(parameter, hints[parameter.name], docs.get(parameter.name))
         fields[f"argument_{position}"] = (annotation, default)
-    model: type[BaseModel] = create_model("arguments", __config__=config, **fields)
-    for position, parameter in enumerate(parameters):
-        if model.model_fields[f"argument_{position}"].alias != parameter.name:
-            raise ToolMisuse(f"tool {tool}: parameter {parameter.name} has an alias: name the parameter so instead")
-    return model
+    return create_model("arguments", __config__=config, **fields)
+
+
+def _refuse_alias(tool: str, parameter: inspect.Parameter, hint: Any) -> None:
+    from pydantic.fields import FieldInfo
+
+    said = (*get_args(hint), parameter.default) if get_origin(hint) is Annotated else (parameter.default,)
+    fields = [part for part in said if isinstance(part, FieldInfo)]
+    if any(part.alias or part.validation_alias or part.serialization_alias for part in fields):
+        raise ToolMisuse(f"tool {tool}: parameter {parameter.name} has an alias: name the parameter so instead")
 
 
 def _plain_default(default: Any) -> bool:

@@ -75,7 +75,7 @@ Ending: TypeAlias = Returned | Raised | TimedOut
 class _Job:
     """A synchronous function on its way through a thread. Whoever takes `claim` first decides whether it runs."""
 
-    __slots__ = ("abandoned", "claim", "context", "done", "loop", "work")
+    __slots__ = ("abandoned", "claim", "context", "done", "finished", "loop", "work")
 
     def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.work = work
@@ -84,6 +84,7 @@ class _Job:
         self.context: Context = copy_context()
         self.claim = threading.Lock()
         self.abandoned = False
+        self.finished = False
 
     def run(self) -> None:
         # A cancellation or Ctrl-C raised inside a thread is nobody's but the function's own.
@@ -163,7 +164,7 @@ class Threads:
         if job.claim.acquire(blocking=False):
             return False
         with self._lock:
-            if not job.done.done():
+            if not job.finished:
                 job.abandoned = True
                 self._leaked += 1
         return True
@@ -179,6 +180,7 @@ class Threads:
                 job.run()
             with self._lock:
                 self._idle += 1
+                job.finished = True
                 if job.abandoned:
                     self._leaked -= 1
             del job  # an idle thread must not keep the last arguments alive
