@@ -37,6 +37,9 @@ class Signal:
     """One sentence for a person: what happened, with numbers."""
     note: str
     """What the model is told, in the second person; says what to do instead."""
+    urgent: bool = False
+    """Set with "stop" where waiting for another turn makes no sense: a silence hears no nudge, and one reply that
+    holds more than twice the threshold has already done in a single turn what a loop does in many."""
 
 
 class Guard(Protocol[S]):

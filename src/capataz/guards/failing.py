@@ -1,0 +1,124 @@
+"""The same error again, with the same arguments or with others.
+
+An error is known by its words, without request ids, clocks and what it only echoes of the call. Errors that pass by
+themselves (5xx, rate limits) get the number of tries the fault table allows; an error that names one missing thing is
+counted more slowly where every call names another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from capataz.events.facts import Event, ToolFinished, ToolRefused
+from capataz.guards.base import Signal
+from capataz.guards.canon import digest, same_words
+from capataz.guards.limits import DEFAULTS, Limit, Thresholds
+from capataz.guards.reading import SHOWN, Step
+from capataz.guards.shared import Shared
+from capataz.guards.wording import named, ordinal
+
+KEPT = 8
+"""Different errors remembered at once."""
+
+_THROTTLED = frozenset(("429", "throttled", "throttling", "rate_limit", "ratelimit", "rate_limited"))
+_TRANSIENT = frozenset(("500", "502", "503", "504", "529", "overloaded"))
+_ABSENT = frozenset(("404", "enoent", "nosuchkey", "missing"))
+
+
+@dataclass(slots=True)
+class Error:
+    """One error that is on its way to becoming a loop."""
+
+    words: frozenset[str]
+    identity: str
+    tool: str
+    count: int = 0
+    targets: set[int] = field(default_factory=set[int])
+    keys: set[int] = field(default_factory=set[int])
+    places: list[int] = field(default_factory=list[int])
+
+
+@dataclass(slots=True)
+class Errors:
+    open: list[Error] = field(default_factory=list[Error])
+    chapter: int = 0
+
+
+class Failing(Shared[Errors]):
+    """The same error in a row; a success of the same tool, or a change of the world, starts anew."""
+
+    name = "failing"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Errors:
+        return Errors()
+
+    def see(self, state: Errors, event: Event, step: Step | None) -> Signal | None:
+        if step is None or (not step.error and not state.open):
+            return None
+        if step.moved or step.chapter != state.chapter:
+            state.open.clear()
+            state.chapter = step.chapter
+        if not step.error:
+            state.open = [error for error in state.open if error.tool != step.tool]
+            return None
+        if step.free or self.thresholds.tool(step.tool).free:
+            return None
+        error = _find(state, step)
+        error.count += 1
+        error.tool = step.tool
+        error.places.append(step.seq)
+        if len(error.places) > SHOWN:
+            del error.places[1]
+        if len(error.keys) < SHOWN:
+            error.keys.add(step.key)
+            error.targets.add(step.target)
+        limit = self._limit(error, event, step)
+        if error.count != limit.nudge and error.count < limit.stop:
+            return None
+        return self._signal(error, step, limit)
+
+    def _limit(self, error: Error, event: Event, step: Step) -> Limit:
+        fact = event.fact
+        row = fact.fault.row if isinstance(fact, ToolFinished | ToolRefused) and fact.fault is not None else ""
+        if row == "rate_limit" or not _THROTTLED.isdisjoint(step.words):
+            return self.thresholds.throttled
+        if row == "transient" or not _TRANSIENT.isdisjoint(step.words):
+            return self.thresholds.transient
+        if len(error.targets) > 1 and 0 not in error.targets and _names_absence(step.words):
+            return self.thresholds.missing
+        return self.thresholds.errors
+
+    def _signal(self, error: Error, step: Step, limit: Limit) -> Signal:
+        how = "with the same arguments" if len(error.keys) == 1 else "with different arguments"
+        return Signal(
+            self.name,
+            "error-repeat",
+            error.identity,
+            tuple(error.places),
+            "stop" if error.count >= limit.stop else "nudge",
+            f"{named(step)} failed with the same error for the {ordinal(error.count)} time, {how}.",
+            f"This is the {ordinal(error.count)} time you get this same error, {how}. Trying variations will not "
+            "mend its cause. Do something about the cause, take another way, or say what blocks you.",
+        )
+
+
+def _find(state: Errors, step: Step) -> Error:
+    for error in reversed(state.open):
+        if same_words(error.words, step.words):
+            return error
+    error = Error(step.words, f"error:{digest(' '.join(sorted(step.words)).encode())}", step.tool)
+    state.open.append(error)
+    if len(state.open) > KEPT:
+        del state.open[0]
+    return error
+
+
+def _names_absence(words: frozenset[str]) -> bool:
+    return (
+        not _ABSENT.isdisjoint(words)
+        or ("not" in words and ("found" in words or "exist" in words))
+        or ("no" in words and "such" in words)
+    )

@@ -1,0 +1,118 @@
+"""Silence: a turn that gives no sign of life. Lives on ticks, since in silence nothing else happens.
+
+Waiting for the model and waiting for a tool are different things with different limits, and a tool may have its own.
+In a recorded run there are no ticks; there a gap between two events is noticed when it is over, and only told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from capataz.events.facts import (
+    Event,
+    MessageReceived,
+    ModelCallStarted,
+    ModelReplied,
+    RunResumed,
+    RunStarted,
+    TickPassed,
+    ToolFinished,
+    ToolStarted,
+    WaitEnded,
+    WaitStarted,
+)
+from capataz.guards.base import Signal
+from capataz.guards.limits import DEFAULTS, Thresholds
+from capataz.guards.reading import Step
+from capataz.guards.shared import Shared
+
+
+@dataclass(slots=True)
+class Pulse:
+    last: float = 0.0
+    seq: int = 0
+    ticks: bool = False
+    dead: float = -1.0
+    """The beat at which a silence was already called."""
+    running: dict[int, str] = field(default_factory=dict[int, str])
+
+
+class Hanging(Shared[Pulse]):
+    """No sign of life for longer than model, tool or the runtime itself may be silent."""
+
+    name = "hanging"
+    facts = frozenset(
+        (
+            RunStarted, RunResumed, MessageReceived, ModelCallStarted, ModelReplied, ToolStarted, ToolFinished,
+            TickPassed, WaitStarted, WaitEnded,
+        )
+    )  # fmt: skip
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Pulse:
+        return Pulse()
+
+    def see(self, state: Pulse, event: Event, step: Step | None) -> Signal | None:
+        fact = event.fact
+        if isinstance(fact, TickPassed):
+            return self._tick(state, event, fact)
+        gap, seq = event.at - state.last, state.seq
+        state.last, state.seq = event.at, event.seq
+        found = None
+        if isinstance(fact, ToolFinished):
+            state.running.pop(fact.call.position, None)
+            if gap > self.thresholds.model_silence and not state.ticks:
+                found = self._gap(seq, event, gap, fact.call.tool, self._tool_limit((fact.call.tool,)))
+        elif isinstance(fact, ToolStarted):
+            state.running[fact.position] = fact.tool
+        elif isinstance(fact, ModelReplied):
+            state.running.clear()
+            if gap > self.thresholds.model_silence and seq and not state.ticks:
+                found = self._gap(seq, event, gap, "the model", self.thresholds.model_silence)
+            for call in fact.calls[:64]:
+                state.running[call.position] = call.tool
+        return found
+
+    def _tool_limit(self, tools: tuple[str, ...]) -> float:
+        return max(
+            (self.thresholds.tool(tool).silence or self.thresholds.tool_silence for tool in tools),
+            default=self.thresholds.tool_silence,
+        )
+
+    def _tick(self, state: Pulse, event: Event, fact: TickPassed) -> Signal | None:
+        state.ticks = True
+        silence = event.at - fact.beat
+        if fact.waiting_for == "tool":
+            who, limit = ", ".join(state.running.values()) or "a tool", self._tool_limit(tuple(state.running.values()))
+        elif fact.waiting_for == "model":
+            who, limit = "the model", self.thresholds.model_silence
+        else:
+            who, limit = "the runtime", self.thresholds.own_silence
+        if silence <= limit or state.dead == fact.beat:
+            return None
+        state.dead = fact.beat
+        return Signal(
+            self.name,
+            "hung",
+            f"hung:{state.seq}",
+            (state.seq, event.seq),
+            "stop",
+            f"No sign of life from {who} for {silence:,.0f} seconds; {limit:,.0f} are allowed.",
+            "",
+            urgent=True,
+        )
+
+    def _gap(self, seq: int, event: Event, gap: float, who: str, limit: float) -> Signal | None:
+        if gap <= limit:
+            return None
+        return Signal(
+            self.name,
+            "hung",
+            f"hung:{seq}",
+            (seq, event.seq),
+            "nudge",
+            f"{who} was silent for {gap:,.0f} seconds before it answered; {limit:,.0f} are allowed.",
+            f"The last step took {gap:,.0f} seconds. Prefer one that ends sooner.",
+        )

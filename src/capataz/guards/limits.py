@@ -1,0 +1,108 @@
+"""The numbers the guards work with, as one frozen value with defaults that records of real runs explain.
+
+Every number here can be set by a user, per class of tool and per tool. The pages in `docs/guards` say which record
+each default comes from. Nothing here may decide anything: it is data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+Class = Literal["read", "search", "write", "exec", "message"]
+"""Classes that have counts; polls have a time instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At `nudge` the model is told; at `stop` the run is ended, if the model has had a turn to hear the nudge."""
+
+    nudge: int
+    stop: int
+
+
+REPEATS: Mapping[Class, Limit] = MappingProxyType(
+    {
+        "read": Limit(3, 5),
+        "search": Limit(3, 5),
+        "write": Limit(2, 4),
+        "exec": Limit(2, 4),
+        "message": Limit(2, 4),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLimits:
+    """What is different for one tool. None leaves the number of its class as it is."""
+
+    repeat: Limit | None = None
+    poll_budget: float | None = None
+    """Seconds for which it is normal that this poll brings nothing new."""
+    silence: float | None = None
+    """Seconds this tool may go without a sign of life."""
+    free: bool = False
+    """Repeating this tool is the task (samples, queues): no count applies, only the ceilings of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Every number of the built-in guards. Counts are calls unless said otherwise; times are seconds."""
+
+    repeats: Mapping[Class, Limit] = field(default_factory=lambda: REPEATS)
+    """The same call with the same result in a row."""
+    unchanged_write: Limit = Limit(2, 3)
+    """The same, for a write that itself says that nothing changed."""
+    revisits: Limit = Limit(3, 5)
+    """The same call with the same result, other calls between, nothing changed in the world since."""
+    batch: int = 6
+    """More copies than this of one call inside a single reply need no second turn to be called a loop."""
+    cycle_steps: int = 5
+    """A cycle is told after its second lap, or after this many repeated steps where the lap is longer."""
+    stale: Limit = Limit(4, 5)
+    """Calls that bring nothing new while nothing changes: repeats of any earlier call, ranges read before."""
+    target: Limit = Limit(3, 5)
+    """Acts on one target that leave it as it was."""
+    reworded: Limit = Limit(3, 4)
+    """Acts on one target that say the same in other words, the first one included."""
+    same_answer: Limit = Limit(4, 6)
+    """Different searches in a row with the same, not empty, answer."""
+    errors: Limit = Limit(3, 4)
+    """The same error in a row, whatever the arguments."""
+    missing: Limit = Limit(3, 6)
+    """The same, where the error says that one named thing is not there: each name is a question of its own."""
+    transient: Limit = Limit(3, 4)
+    """The same, for errors the provider calls passing (5xx): one call and the three retries of the fault table."""
+    throttled: Limit = Limit(4, 6)
+    """The same, for rate limits: one call and the five retries of the fault table."""
+    empty_search: Limit = Limit(2, 4)
+    """Turns in a row whose searches found nothing."""
+    poll_looks: int = 12
+    """Least number of unchanged looks before a poll is called dead."""
+    poll_looks_blind: int = 21
+    """The same before a cut where the record has no times."""
+    poll_budget: float = 600.0
+    """Seconds a poll may bring nothing new, where the tool does not say. Cut at one and a half times."""
+    poll_patience: int = 6
+    """Further unchanged looks after the nudge."""
+    model_silence: float = 120.0
+    tool_silence: float = 900.0
+    own_silence: float = 300.0
+    chant: int = 10
+    """Times one passage is said within a single reply."""
+    same_text: Limit = Limit(3, 4)
+    """Replies in a row that say the same and call nothing."""
+    token_rate: int = 400_000
+    """Tokens within one minute."""
+    handoffs: Limit = Limit(2, 3)
+    """Rounds between two agents in which no effect changed."""
+    tools: Mapping[str, ToolLimits] = field(default_factory=dict[str, ToolLimits])
+
+    def tool(self, name: str) -> ToolLimits:
+        return self.tools.get(name, NO_LIMITS)
+
+
+NO_LIMITS = ToolLimits()
+DEFAULTS = Thresholds()

@@ -1,0 +1,291 @@
+"""Loops of calls: the same one again, a ring of several, and steps that bring nothing new while nothing changes.
+
+A call is judged together with what came back and with what it did to the world. A queue that hands out another job,
+a page that moves on and a test after an edit repeat their arguments, and are no loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from capataz.events.facts import Event
+from capataz.guards.base import Advice, Signal
+from capataz.guards.canon import digest
+from capataz.guards.limits import DEFAULTS, Limit, Thresholds
+from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.shared import Shared
+from capataz.guards.wording import named, ordinal
+
+LONGEST_CYCLE = 8
+
+
+@dataclass(slots=True)
+class Streak:
+    """The same call with the same result in a row."""
+
+    pair: int = 0
+    run: int = 0
+    turn: int = -1
+    batch: int = 0
+    """How many of them in the latest turn."""
+    places: list[int] = field(default_factory=list[int])
+    chapter: int = 0
+    patient: bool = False
+    """The step before this one waited or polled: coming back to a look is what waiting is."""
+
+
+class Repeating(Shared[Streak]):
+    """The same call with the same result: in a row, or again and again while nothing changes.
+
+    Reads count too, later than acts; errors in a row are the business of `Failing`, polls of `Polling`.
+    """
+
+    name = "repeating"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Streak:
+        return Streak()
+
+    def see(self, state: Streak, event: Event, step: Step | None) -> Signal | None:
+        if step is None:
+            return None
+        patient, state.patient = state.patient, step.waits or step.kind == "poll"
+        if step.pair != state.pair or step.chapter != state.chapter:
+            state.pair, state.run, state.batch, state.chapter = step.pair, 0, 0, step.chapter
+            state.places = []
+        state.run += 1
+        state.batch = state.batch + 1 if step.turn == state.turn else 1
+        state.turn = step.turn
+        state.places.append(step.seq)
+        if state.run == 1 and step.seen < 3:
+            return None
+        if len(state.places) > SHOWN:
+            del state.places[1]
+        if step.free or step.kind == "poll" or self.thresholds.tool(step.tool).free:
+            return None
+        if step.seen > state.run and not patient and not step.waits:
+            return self._again(step)
+        return None if step.error else self._in_a_row(state, step)
+
+    def _limit(self, step: Step) -> Limit:
+        if (own := self.thresholds.tool(step.tool).repeat) is not None:
+            return own
+        if step.kind == "write" and step.changed is False:
+            return self.thresholds.unchanged_write
+        return self.thresholds.repeats["read" if step.kind == "poll" else step.kind]
+
+    def _in_a_row(self, state: Streak, step: Step) -> Signal | None:
+        limit = self._limit(step)
+        urgent = state.batch > self.thresholds.batch
+        if state.run != limit.nudge and state.run < limit.stop and not urgent:
+            return None
+        advice: Advice = "stop" if urgent or state.run >= limit.stop else "nudge"
+        return Signal(
+            self.name,
+            "identical",
+            f"identical:{step.name}",
+            tuple(state.places),
+            advice,
+            f"{named(step)} was called {state.run} times in a row with the same result.",
+            f"You have called {step.tool} {state.run} times in a row with the same arguments and got the same result. "
+            "Calling it again will not change that. Use what you have, try another way, or say what blocks you.",
+            urgent,
+        )
+
+    def _again(self, step: Step) -> Signal | None:
+        limit = self.thresholds.revisits
+        if step.seen != limit.nudge and step.seen < limit.stop:
+            return None
+        return Signal(
+            self.name,
+            "no-progress",
+            f"again:{step.name}",
+            tuple(step.before[1:]),
+            "stop" if step.seen >= limit.stop else "nudge",
+            f"{named(step)} gave the same result for the {ordinal(step.seen)} time, and nothing changed in between.",
+            f"This is the {ordinal(step.seen)} time that {step.tool} gave you this very result, and you changed "
+            "nothing in between. Change something first, or go on with what you know.",
+        )
+
+
+class Place(NamedTuple):
+    """One step in the ring's memory. `name` is set only where the step repeats something."""
+
+    seq: int
+    polls: bool
+    waits: bool
+    tool: str
+    name: str
+
+
+@dataclass(slots=True)
+class Ring:
+    """What came lately, and how long it has matched itself at each distance."""
+
+    pairs: list[int] = field(default_factory=list[int])
+    steps: list[Place] = field(default_factory=list["Place"])
+    matched: list[int] = field(default_factory=lambda: [0] * (LONGEST_CYCLE + 1))
+    dirty: bool = False
+    stale: int = 0
+    stale_places: list[int] = field(default_factory=list[int])
+    chapter: int = 0
+    page: int = 0
+    patient: bool = False
+    told: dict[int, str] = field(default_factory=dict[int, str])
+    """Steps of rings the model was told of since the world last moved, with the ring's identity."""
+    told_run: int = 0
+    told_size: int = 0
+
+
+class Cycling(Shared[Ring]):
+    """A ring of two to eight steps that comes round with the same results, or any mix of steps already taken.
+
+    A ring with a poll, or with a look and a wait, is waiting: it needs twelve laps.
+    """
+
+    name = "cycling"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Ring:
+        return Ring()
+
+    def see(self, state: Ring, event: Event, step: Step | None) -> Signal | None:
+        if step is None or step.free:
+            return None
+        if step.chapter != state.chapter:
+            state.pairs.clear()
+            state.steps.clear()
+            state.told.clear()
+            state.chapter, state.stale = step.chapter, 0
+        if step.page != state.page:
+            state.page, state.stale, state.told_run = step.page, 0, 0
+            state.pairs.clear()
+            state.steps.clear()
+            state.matched = [0] * (LONGEST_CYCLE + 1)
+        previous = state.pairs[-1] if state.pairs else 0
+        found = self._match(state, step)
+        stale = self._weigh(state, step, previous)
+        state.patient = step.waits or step.kind == "poll"
+        return found or stale
+
+    def _match(self, state: Ring, step: Step) -> Signal | None:
+        pairs = state.pairs
+        lap, name = 0, ""
+        if step.pair in pairs:
+            state.dirty, name = True, step.name
+            matched = state.matched
+            size = len(pairs)
+            for distance in range(2, LONGEST_CYCLE + 1):
+                if distance <= size and pairs[-distance] == step.pair:
+                    matched[distance] += 1
+                    if not lap and matched[distance] >= min(distance, self.thresholds.cycle_steps):
+                        lap = distance
+                else:
+                    matched[distance] = 0
+        elif state.dirty:
+            state.dirty = False
+            state.matched = [0] * (LONGEST_CYCLE + 1)
+        pairs.append(step.pair)
+        state.steps.append(Place(step.seq, step.kind == "poll", step.waits, step.tool, name))
+        if len(pairs) > 3 * LONGEST_CYCLE:
+            del pairs[:LONGEST_CYCLE]
+            del state.steps[:LONGEST_CYCLE]
+        if step.moved:
+            state.told.clear()
+            state.told_run = 0
+        if lap and len(set(pairs[-lap:])) > 1:
+            return self._came_round(state, step, lap)
+        return self._resumed(state, step) if state.told else None
+
+    def _came_round(self, state: Ring, step: Step, lap: int) -> Signal | None:
+        matched = state.matched[lap]
+        needed = min(lap, self.thresholds.cycle_steps)
+        members = state.steps[-lap:]
+        if _is_waiting(members):
+            needed = (self.thresholds.poll_looks - 1) * lap
+            if matched < needed:
+                return None
+        ring = sorted(set(state.pairs[-lap:]))
+        identity = state.told.get(step.pair) or f"cycle:{_ring_name(members)}"
+        for pair in ring:
+            state.told[pair] = identity
+        trim(state.told, 64)
+        state.told_size = lap
+        tools = ", ".join(place.tool for place in members)
+        advice: Advice = "stop" if matched > needed else "nudge"
+        laps = (matched + lap) / lap
+        return Signal(
+            self.name,
+            "alternating" if lap == 2 else "cycle-n",
+            identity,
+            tuple(place.seq for place in state.steps[-2 * lap :]),
+            advice,
+            f"The same {lap} calls ({tools}) came round {laps:.1f} times with the same results.",
+            f"You are going round in a ring of {lap} calls ({tools}); each gave the same result as the last time. "
+            "Another lap will bring nothing new. Break out: try another way, or say what blocks you.",
+        )
+
+    def _resumed(self, state: Ring, step: Step) -> Signal | None:
+        """A ring the model was told of is taken up again: one lap is enough."""
+        identity = state.told.get(step.pair)
+        if identity is None:
+            state.told_run = 0
+            return None
+        state.told_run += 1
+        if state.told_run < max(state.told_size, 2):
+            return None
+        return Signal(
+            self.name,
+            "alternating" if state.told_size == 2 else "cycle-n",
+            identity,
+            tuple(place.seq for place in state.steps[-state.told_run :]),
+            "stop",
+            f"A ring of {state.told_size} calls was taken up again after the model was told of it.",
+            "You are in the same ring of calls again. Do something else, or say what blocks you.",
+        )
+
+    def _weigh(self, state: Ring, step: Step, previous: int) -> Signal | None:
+        """Steps that repeat something earlier weigh one each, new ones take one off; a change of the world all."""
+        if step.moved:
+            state.stale = 0
+        if step.new:
+            if state.stale:
+                state.stale -= 1
+            return None
+        if step.seen == 1 or step.pair == previous or state.patient or step.waits or step.kind == "poll":
+            return None
+        if not state.stale:
+            state.stale_places = []
+        state.stale += 1
+        state.stale_places.append(step.seq)
+        if len(state.stale_places) > SHOWN:
+            del state.stale_places[0]
+        limit = self.thresholds.stale
+        if state.stale < limit.nudge:
+            return None
+        return Signal(
+            self.name,
+            "no-progress",
+            f"stale:{step.epoch}.{step.chapter}",
+            tuple(state.stale_places),
+            "stop" if state.stale >= limit.stop else "nudge",
+            f"{state.stale} calls brought back what was already known, and nothing changed in between.",
+            f"Your last {state.stale} calls only brought back what you already had, and you changed nothing in "
+            "between. Use what you know, change something, or say what blocks you.",
+        )
+
+
+def _is_waiting(members: list[Place]) -> bool:
+    """A ring with a poll in it, or with a look between two waits."""
+    waits = [place.waits for place in members]
+    return any(place.polls for place in members) or (any(waits) and not all(waits))
+
+
+def _ring_name(members: list[Place]) -> str:
+    """The same wherever one enters the ring, and in every replay."""
+    return digest("".join(sorted(place.name for place in members)).encode())

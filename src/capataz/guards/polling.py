@@ -1,0 +1,94 @@
+"""Waiting for something that does not move: a poll behind a moving clock.
+
+Waiting is work, so a poll has a time and not a count. It is dead when the same look brought the same answer at least
+twelve times and longer than the tool says is usual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from capataz.events.facts import Event
+from capataz.guards.base import Advice, Signal
+from capataz.guards.limits import DEFAULTS, Thresholds
+from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.shared import Shared
+
+WATCHED = 64
+
+
+@dataclass(slots=True)
+class Look:
+    """One thing that is waited for."""
+
+    result: int
+    first: float
+    count: int = 0
+    told: int = 0
+    """Number of unchanged looks at which the model was told; 0 before."""
+    places: list[int] = field(default_factory=list[int])
+
+
+@dataclass(slots=True)
+class Looks:
+    open: dict[int, Look] = field(default_factory=dict[int, Look])
+    chapter: int = 0
+
+
+class Polling(Shared[Looks]):
+    """Polls of one thing whose answer, clocks aside, does not change."""
+
+    name = "polling"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Looks:
+        return Looks()
+
+    def see(self, state: Looks, event: Event, step: Step | None) -> Signal | None:
+        if step is None or step.kind != "poll" or step.free or step.error:
+            return None
+        if step.chapter != state.chapter:
+            state.chapter = step.chapter
+            state.open.clear()
+        look = state.open.get(step.key)
+        if look is None or look.result != step.result:
+            look = state.open[step.key] = Look(step.result, step.at)
+            trim(state.open, WATCHED)
+        look.count += 1
+        look.places.append(step.seq)
+        if len(look.places) > SHOWN:
+            del look.places[1]
+        advice = self._advice(look, step)
+        if advice is None:
+            return None
+        waited = step.at - look.first
+        span = f" over {waited:,.0f} seconds" if waited > 0 else ""
+        return Signal(
+            self.name,
+            "identical",
+            f"poll:{step.name}",
+            tuple(look.places),
+            advice,
+            f"{step.tool} was asked {look.count} times{span}, and nothing moved but the clock.",
+            f"You have asked {step.tool} {look.count} times{span} and nothing has moved. Do not go on asking: find out "
+            "what holds it up, or say that it does not come to an end.",
+        )
+
+    def _advice(self, look: Look, step: Step) -> Advice | None:
+        limits = self.thresholds
+        if look.count < limits.poll_looks:
+            return None
+        waited = step.at - look.first
+        budget = limits.tool(step.tool).poll_budget or limits.poll_budget
+        blind = waited <= 0
+        if not blind and waited < budget:
+            return None
+        if not look.told:
+            look.told = look.count
+            return "nudge"
+        if blind:
+            return "stop" if look.count >= limits.poll_looks_blind else None
+        over = waited >= 1.5 * budget and look.count >= look.told + limits.poll_patience
+        return "stop" if over else None

@@ -1,0 +1,116 @@
+"""Searching for what is not there: one empty answer after the other, in other words each time.
+
+Empty is told by the shape of the answer. Calls of other kinds in between do not hide the streak; a search that finds
+something ends it. Searches of one reply count once: a batch is one idea. Where the tool declares a target, looking in
+another place is another question, and only rewordings of one question are counted together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from capataz.events.facts import Event
+from capataz.guards.base import Signal
+from capataz.guards.limits import DEFAULTS, Thresholds
+from capataz.guards.reading import SHOWN, Step
+from capataz.guards.shape import is_empty
+from capataz.guards.shared import Shared
+from capataz.guards.wording import ordinal
+
+HUNTS = 16
+LONGEST = 200
+
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_TERM = re.compile(r"[^\W_]{2,}")
+
+
+@dataclass(slots=True)
+class Hunt:
+    """Empty searches for one thing."""
+
+    terms: set[str]
+    squashed: str
+    number: int
+    count: int = 0
+    turn: int = -1
+    places: list[int] = field(default_factory=list[int])
+
+
+@dataclass(slots=True)
+class Hunts:
+    open: list[Hunt] = field(default_factory=list[Hunt])
+    chapter: int = 0
+    started: int = 0
+
+
+class Searching(Shared[Hunts]):
+    """Searches that find nothing, counted over turns, tools and unrelated calls."""
+
+    name = "searching"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Hunts:
+        return Hunts()
+
+    def see(self, state: Hunts, event: Event, step: Step | None) -> Signal | None:
+        if step is None or step.kind != "search" or step.error or step.free:
+            return None
+        if step.chapter != state.chapter:
+            state.chapter = step.chapter
+            state.open.clear()
+        if not is_empty(step.outcome):
+            state.open.clear()
+            return None
+        hunt = _hunt(state, step)
+        if hunt.turn != step.turn:
+            hunt.turn = step.turn
+            hunt.count += 1
+        hunt.places.append(step.seq)
+        if len(hunt.places) > SHOWN:
+            del hunt.places[1]
+        limit = self.thresholds.empty_search
+        if hunt.count != limit.nudge and hunt.count < limit.stop:
+            return None
+        return Signal(
+            self.name,
+            "empty-search",
+            f"empty:{hunt.number}",
+            tuple(hunt.places),
+            "stop" if hunt.count >= limit.stop else "nudge",
+            f"{step.tool} found nothing for the {ordinal(hunt.count)} time in a row.",
+            f"You have searched {hunt.count} times in a row and found nothing. If no sensible rewording is left, do "
+            "not search again: tell the user that nothing was found, and what you searched for.",
+        )
+
+
+def _hunt(state: Hunts, step: Step) -> Hunt:
+    """The open hunt this search belongs to, or a new one."""
+    target = step.call.target
+    terms, squashed = _terms(target) if target is not None else (set[str](), "")
+    for hunt in state.open:
+        if target is None or not hunt.squashed or _alike(hunt, terms, squashed):
+            hunt.terms |= terms
+            return hunt
+    state.started += 1
+    hunt = Hunt(terms, squashed, state.started)
+    state.open.append(hunt)
+    if len(state.open) > HUNTS:
+        del state.open[0]
+    return hunt
+
+
+def _terms(target: str) -> tuple[set[str], str]:
+    words = [word.lower() for word in _TERM.findall(_CAMEL.sub(" ", target[:LONGEST]))]
+    return set(words), "".join(words)
+
+
+def _alike(hunt: Hunt, terms: set[str], squashed: str) -> bool:
+    """Whether a target is a rewording of what this hunt has looked for; other numbers are other things."""
+    if hunt.squashed == squashed:
+        return True
+    if any(term.isdigit() for term in terms ^ hunt.terms):
+        return False
+    return len(terms & hunt.terms) * 2 >= max(1, min(len(terms), len(hunt.terms)))

@@ -1,0 +1,49 @@
+"""The base of the built-in guards: each is a guard of its own, and all of them can share one reading of an event.
+
+Alone, such a guard reads events itself and is a `Guard` like any user's. Inside a `Watch` the reading is done once and
+handed to all. What a guard sees must be the same either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from capataz.events.facts import Event, Fact, ToolFinished, ToolRefused
+from capataz.guards.base import Signal
+from capataz.guards.reading import Reader, Step
+
+S = TypeVar("S")
+CALLS: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused))
+
+
+@dataclass(slots=True)
+class Alone(Generic[S]):
+    """The state of a built-in guard that is used by itself."""
+
+    reader: Reader
+    own: S
+
+
+class Shared(Generic[S]):
+    """A guard that judges readings. `facts` are the kinds of fact it wants to see; it is shown no others."""
+
+    name: ClassVar[str]
+    facts: ClassVar[frozenset[type[Fact]]] = CALLS
+
+    def begin(self) -> S:
+        """What it knows before the first event."""
+        raise NotImplementedError
+
+    def see(self, state: S, event: Event, step: Step | None) -> Signal | None:
+        """Look at one event, change `state` in place, and say what was noticed."""
+        raise NotImplementedError
+
+    def start(self) -> Alone[S]:
+        return Alone(Reader(), self.begin())
+
+    def step(self, state: Alone[S], event: Event, /) -> tuple[Alone[S], Signal | None]:
+        reading = state.reader.read(event)
+        if type(event.fact) not in self.facts:
+            return state, None
+        return state, self.see(state.own, event, reading)

@@ -1,0 +1,148 @@
+"""Reading again what was read: a second sweep over known ranges, shifted so that no call repeats byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from capataz.events.facts import JSON, Event
+from capataz.guards.base import Signal
+from capataz.guards.limits import DEFAULTS, Thresholds
+from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.shared import Shared
+
+TRACKS = 64
+PARTS = 128
+"""Separate ranges remembered of one source."""
+
+_STARTS = (
+    "offset",
+    "start",
+    "from",
+    "begin",
+    "skip",
+    "start_line",
+    "line_start",
+    "first",
+    "lo",
+    "from_line",
+    "position",
+)
+_ENDS = ("end", "to", "stop", "until", "end_line", "line_end", "last", "hi", "to_line")
+_LENGTHS = ("limit", "length", "count", "size", "n", "num", "lines", "max", "max_lines", "num_lines", "take", "bytes")
+
+
+@dataclass(slots=True)
+class Track:
+    """Ranges of one source that were read, as sorted, separate [start, end) pairs."""
+
+    known: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    def add(self, start: int, end: int) -> int:
+        """Take the range in, and say how much of it was known."""
+        overlap, kept = 0, list[tuple[int, int]]()
+        low, high = start, end
+        for one, other in self.known:
+            overlap += max(0, min(end, other) - max(start, one))
+            if other < low or one > high:
+                kept.append((one, other))
+            else:
+                low, high = min(low, one), max(high, other)
+        kept.append((low, high))
+        kept.sort()
+        self.known = kept[-PARTS:]
+        return overlap
+
+
+@dataclass(slots=True)
+class Sweeps:
+    tracks: dict[int, Track] = field(default_factory=dict[int, Track])
+    stale: int = 0
+    places: list[int] = field(default_factory=list[int])
+    epoch: tuple[int, int] = (0, 0)
+
+
+class Sweeping(Shared[Sweeps]):
+    """Ranges that were mostly read before, one after the other, while nothing changed."""
+
+    name = "sweeping"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Sweeps:
+        return Sweeps()
+
+    def see(self, state: Sweeps, event: Event, step: Step | None) -> Signal | None:
+        if step is None or step.acting or step.error or step.free:
+            return None
+        span = span_of(step.call.arguments)
+        if span is None:
+            return None
+        epoch = (step.epoch, step.page)
+        if epoch != state.epoch:
+            state.epoch, state.stale = epoch, 0
+            state.tracks.clear()
+        start, end, source = span
+        key = hash((step.tool, source))
+        track = state.tracks.get(key)
+        if track is None:
+            track = state.tracks[key] = Track()
+            trim(state.tracks, TRACKS)
+        if track.add(start, end) * 2 < end - start:
+            state.stale = 0
+            return None
+        if not state.stale:
+            state.places = []
+        state.stale += 1
+        state.places.append(step.seq)
+        if len(state.places) > SHOWN:
+            del state.places[1]
+        return self._signal(state, step)
+
+    def _signal(self, state: Sweeps, step: Step) -> Signal | None:
+        limit = self.thresholds.stale
+        if state.stale < limit.nudge:
+            return None
+        what = step.call.target or step.tool
+        return Signal(
+            self.name,
+            "no-progress",
+            f"sweep:{step.tool}:{what}:{step.epoch}",
+            tuple(state.places),
+            "stop" if state.stale >= limit.stop else "nudge",
+            f"{state.stale} ranges of {what} in a row had mostly been read before.",
+            f"You are reading {what} a second time: the last {state.stale} ranges were mostly known to you. What you "
+            "look for is not there; use what you read, look elsewhere, or say that it is not to be found.",
+        )
+
+
+def span_of(arguments: Mapping[str, JSON]) -> tuple[int, int, int] | None:
+    """(start, end, hash of the other arguments) where a call asks for a range of something.
+
+    >>> span_of({"path": "a", "offset": 10, "limit": 5})[:2]
+    (10, 15)
+    """
+    start = _number(arguments, _STARTS)
+    if start is None:
+        return None
+    low = start[1]
+    last, length = _number(arguments, _ENDS), _number(arguments, _LENGTHS)
+    if last is not None:
+        used, high = last
+    elif length is not None:
+        used, high = length[0], low + length[1]
+    else:
+        return None
+    if high <= low:
+        return None
+    others = tuple(sorted((key, repr(value)) for key, value in arguments.items() if key not in (start[0], used)))
+    return low, high, hash(others)
+
+
+def _number(arguments: Mapping[str, JSON], names: tuple[str, ...]) -> tuple[str, int] | None:
+    for name in names:
+        value = arguments.get(name)
+        if type(value) is int:
+            return name, value
+    return None

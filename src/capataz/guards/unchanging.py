@@ -1,0 +1,193 @@
+"""Acts that leave their target as it was, say the same in other words, or ask differently for the same answer.
+
+Here the arguments differ every time, so no fingerprint of a call repeats. What gives the loop away is the target, and
+what became of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from capataz.events.facts import Event
+from capataz.guards.base import Signal
+from capataz.guards.canon import result_bytes
+from capataz.guards.limits import DEFAULTS, Limit, Thresholds
+from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.shape import is_empty
+from capataz.guards.shared import Shared
+from capataz.guards.wording import named, ordinal
+
+TARGETS = 256
+SHORT = 300
+"""Bytes of arguments that are compared word by word; longer ones are documents, and rewriting them is work."""
+TELLING = 20
+"""Bytes an answer needs to tell one question from another: "ok" is the answer to everything."""
+
+_FIGURE = re.compile(rb"\d+(?:[.,]\d+)*")
+_TERM = re.compile(rb"[a-z]{2,}", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Tries:
+    """What was tried on one target in vain."""
+
+    count: int = 0
+    result: int = 0
+    places: list[int] = field(default_factory=list[int])
+
+    def add(self, step: Step) -> int:
+        if step.result != self.result:
+            self.count, self.result = 0, step.result
+            self.places = []
+        self.count += 1
+        self.places.append(step.seq)
+        if len(self.places) > SHOWN:
+            del self.places[1]
+        return self.count
+
+
+@dataclass(slots=True)
+class Targets:
+    tries: dict[int, Tries] = field(default_factory=dict[int, Tries])
+    row: Tries = field(default_factory=Tries)
+    row_tool: str = ""
+    row_target: int = 0
+    row_key: int = 0
+    chapter: int = 0
+
+
+class Unchanging(Shared[Targets]):
+    """Acts on one target that change nothing, and one answer to many questions."""
+
+    name = "unchanging"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Targets:
+        return Targets()
+
+    def see(self, state: Targets, event: Event, step: Step | None) -> Signal | None:
+        if step is None or step.free or step.error or step.kind in ("read", "poll"):
+            if step is not None:
+                state.row_tool = ""
+            return None
+        if step.chapter != state.chapter:
+            state.chapter, state.row_tool = step.chapter, ""
+            state.tries.clear()
+        if step.moved:
+            state.tries.pop(step.target, None)
+            state.row_tool = ""
+            return None
+        if step.changed is False and step.kind in ("write", "message") and step.target:
+            state.row_tool = ""
+            return self._target(state, step)
+        return self._row(state, step)
+
+    def _target(self, state: Targets, step: Step) -> Signal | None:
+        tries = state.tries.get(step.target)
+        if tries is None:
+            tries = state.tries[step.target] = Tries()
+            trim(state.tries, TARGETS)
+        limit, count = self.thresholds.target, tries.add(step)
+        if count != limit.nudge and count < limit.stop:
+            return None
+        return Signal(
+            self.name,
+            "target",
+            f"target:{step.tool}:{step.call.target}",
+            tuple(tries.places),
+            "stop" if count >= limit.stop else "nudge",
+            f"{step.tool} tried {count} times to change {step.call.target}, and it stayed as it was.",
+            f"You have tried {count} times to change {step.call.target} with {step.tool}, and it is as it was. More "
+            "variations will not land. Find out why it does not take, or say what blocks you.",
+        )
+
+    def _row(self, state: Targets, step: Step) -> Signal | None:
+        """Calls of one tool in a row, with other arguments each, that all come to the same."""
+        if state.row_tool != step.tool or state.row_target != step.target:
+            state.row_tool, state.row_target, state.row = step.tool, step.target, Tries()
+        elif state.row_key == step.key:
+            return None
+        state.row_key = step.key
+        count = state.row.add(step)
+        limit = self._row_limit(step)
+        if limit is None or (count != limit.nudge and count < limit.stop):
+            return None
+        return Signal(
+            self.name,
+            "no-progress",
+            f"row:{step.tool}:{step.call.target or ''}",
+            tuple(state.row.places),
+            "stop" if count >= limit.stop else "nudge",
+            f"{step.tool} was called {count} times in a row with other arguments, and it came to the same every time.",
+            f"You have called {step.tool} {count} times in a row in other words, and the outcome is always the same. "
+            "The wording is not the problem. Use the outcome, take another way, or say what blocks you.",
+        )
+
+    def _row_limit(self, step: Step) -> Limit | None:
+        if step.kind in ("write", "message"):
+            return self.thresholds.target if step.changed is False else None
+        if step.kind == "exec" and (step.changed is not False or not step.target):
+            return None
+        if len(result_bytes(step.outcome, step.kind)) < TELLING or is_empty(step.outcome):
+            return None
+        return self.thresholds.same_answer
+
+
+@dataclass(slots=True)
+class Said:
+    """What was last written to one target, as figures and words."""
+
+    target: int = 0
+    count: int = 0
+    result: int = 0
+    figures: frozenset[bytes] = frozenset()
+    terms: set[bytes] = field(default_factory=set[bytes])
+    places: list[int] = field(default_factory=list[int])
+
+
+class Rewording(Shared[Said]):
+    """Writes or messages to one target, one after the other, with the same figures in nearly the same words."""
+
+    name = "rewording"
+
+    def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
+        self.thresholds = thresholds
+
+    def begin(self) -> Said:
+        return Said()
+
+    def see(self, state: Said, event: Event, step: Step | None) -> Signal | None:
+        if step is None:
+            return None
+        written = step.kind in ("write", "message") and step.target != 0 and not step.error and not step.free
+        if not written or len(step.arguments) > SHORT:
+            state.target = 0
+            return None
+        figures = frozenset(_FIGURE.findall(step.arguments))
+        terms = {term[:4] for term in _TERM.findall(step.arguments.lower())}
+        known = len(terms & state.terms) * 2 >= len(terms)
+        if step.target != state.target or step.result != state.result or figures != state.figures or not known:
+            state.target, state.result, state.figures = step.target, step.result, figures
+            state.count, state.terms, state.places = 1, terms, [step.seq]
+            return None
+        state.count += 1
+        state.terms |= terms
+        state.places.append(step.seq)
+        if len(state.places) > SHOWN:
+            del state.places[1]
+        limit = self.thresholds.reworded
+        if len(figures) < 2 or (state.count != limit.nudge and state.count < limit.stop):
+            return None
+        return Signal(
+            self.name,
+            "no-progress",
+            f"reworded:{step.tool}:{step.call.target}",
+            tuple(state.places),
+            "stop" if state.count >= limit.stop else "nudge",
+            f"{named(step)} says the same to {step.call.target} for the {ordinal(state.count)} time, in other words.",
+            f"You have now told {step.call.target} the same {state.count} times in other words. It is there already. "
+            "Go on to the next thing.",
+        )

@@ -1,0 +1,202 @@
+"""Labelled histories: short JSON stories of runs with the place where a cut is right, turned into our events.
+
+The format is written down for users in `docs/guards/cases.md`. A case is data of somebody else: what is missing is
+filled in the most harmless way, and what cannot be read is a mistake that names the case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capataz.events.facts import (
+    JSON,
+    Call,
+    CheckEvaluated,
+    Event,
+    Fact,
+    Kind,
+    MessageReceived,
+    ModelReplied,
+    Role,
+    RunStarted,
+    TickPassed,
+    ToolFacts,
+    ToolFinished,
+    ToolRefused,
+    ToolStarted,
+)
+from capataz.guards.limits import Thresholds, ToolLimits
+from capataz.mistakes import Misuse
+
+_KINDS: Mapping[str, Kind] = {
+    "read": "read", "search": "search", "poll": "poll", "write": "write", "exec": "exec", "message": "message",
+    "ui": "exec", "plan": "write", "sample": "read",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One labelled history. Indices count the items of `history`; None means that nothing is right there."""
+
+    id: str
+    kind: str
+    group: str
+    signal: str | None
+    accepted: frozenset[str]
+    not_before: int | None
+    at_latest: int | None
+    onset: int
+    events: tuple[Event, ...]
+    items: tuple[int, ...]
+    """For each event, the item of the history it came from."""
+    limits: Mapping[str, ToolLimits]
+    steps: int
+
+    @property
+    def healthy(self) -> bool:
+        return self.kind == "healthy"
+
+    @property
+    def recovering(self) -> bool:
+        return self.group == "recovered"
+
+
+def case_of(raw: Mapping[str, Any]) -> Case:
+    """Read one case. A case that lacks its id or its history, or has an unknown class, is refused by name."""
+    try:
+        return _Writer(raw).case()
+    except (KeyError, TypeError, ValueError) as error:
+        raise Misuse(f"case {raw.get('id', '?')!r} cannot be read: {error!r}; see docs/guards/cases.md") from error
+
+
+class _Writer:
+    """Writes the events of one case."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+        self.tools: Mapping[str, Mapping[str, Any]] = raw.get("tools") or {}
+        self.history: list[Mapping[str, Any]] = list(raw["history"])
+        self.contract: Mapping[str, Any] = raw.get("contract") or {}
+        self.events: list[Event] = []
+        self.items: list[int] = []
+        self.done: set[str] = set()
+        self.clock = 0.0
+
+    def case(self) -> Case:
+        raw, expected = self.raw, self.raw.get("expected") or {}
+        self._begin()
+        at = 0
+        while at < len(self.history):
+            at = self._item(at)
+        self._silence()
+        signal = expected.get("signal")
+        accepted = frozenset((*raw.get("accept_also", ()), *((signal,) if signal else ())))
+        return Case(
+            str(raw["id"]), str(raw["kind"]), str(raw.get("group", "")), signal, accepted,
+            expected.get("not_before"), expected.get("at_latest"), int(expected.get("onset") or 0),
+            tuple(self.events), tuple(self.items), self._limits(), len(self.history),
+        )  # fmt: skip
+
+    def _add(self, item: int, fact: Fact) -> None:
+        self.events.append(Event(len(self.events), self.clock, fact))
+        self.items.append(item)
+
+    def _begin(self) -> None:
+        role: Role = self.raw.get("agent_role") or ("acting" if self.contract.get("acting") else "coordinating")
+        facts = tuple(
+            ToolFacts(name, _KINDS[_class(tool)], tool.get("target_arg"), repeatable=_class(tool) == "sample")
+            for name, tool in self.tools.items()
+        )
+        task = next((str(item["text"]) for item in self.history if item.get("role") == "user"), "")
+        self._add(
+            0, RunStarted(run=str(self.raw["id"]), agent="case", task=task, role=role, tools=facts, source="case")
+        )
+
+    def _limits(self) -> dict[str, ToolLimits]:
+        return {
+            name: ToolLimits(poll_budget=float(tool["poll_budget_s"]))
+            for name, tool in self.tools.items()
+            if tool.get("poll_budget_s")
+        }
+
+    def _item(self, at: int) -> int:
+        item = self.history[at]
+        if "tool" in item:
+            return self._batch(at)
+        text, role = str(item.get("text") or ""), item.get("role", "model")
+        if role in ("user", "runtime"):
+            self._add(at, MessageReceived("user" if role == "user" else "runtime", text))
+            return at + 1
+        turn = int(item.get("turn", at + 1))
+        self._add(at, ModelReplied(turn=turn, attempt=1, text=text))
+        for name in self.contract.get("required_effects") or ():
+            self._add(at, CheckEvaluated(str(name), name in self.done))
+        return at + 1
+
+    def _batch(self, at: int) -> int:
+        """All calls of one turn: one reply that asks for them, then their results."""
+        turn = int(self.history[at].get("turn", at + 1))
+        end = at
+        while (
+            end < len(self.history) and "tool" in self.history[end] and self.history[end].get("turn", end + 1) == turn
+        ):
+            end += 1
+        batch = self.history[at:end]
+        calls = tuple(self._call(turn, place, item) for place, item in enumerate(batch))
+        self.clock = max(self.clock, float(batch[0].get("started_s") or 0))
+        self._add(at, ModelReplied(turn=turn, attempt=1, text="", calls=calls, stop="calls"))
+        for place, (call, item) in enumerate(zip(calls, batch, strict=True)):
+            self._finish(at + place, call, item)
+        return end
+
+    def _call(self, turn: int, place: int, item: Mapping[str, Any]) -> Call:
+        tool = self.tools.get(item["tool"], {})
+        arguments: Mapping[str, JSON] = item.get("args") or {}
+        target = arguments.get(tool.get("target_arg") or "")
+        return Call(
+            turn, place, f"{turn}.{place}", str(item["tool"]), arguments, _KINDS[_class(tool)],
+            None if target is None else str(target),
+        )  # fmt: skip
+
+    def _finish(self, at: int, call: Call, item: Mapping[str, Any]) -> None:
+        tool = self.tools.get(call.tool)
+        error = bool(item.get("is_error"))
+        if tool is None and error:
+            self._add(at, ToolRefused(call, "unknown-tool", str(item.get("result"))))
+            return
+        self.clock = max(self.clock, float(item.get("started_s") or 0))
+        self._add(at, ToolStarted(call.turn, call.position, call.tool))
+        if "ended_s" in item and item["ended_s"] is None:
+            return
+        self.clock = max(self.clock, float(item.get("ended_s") or 0))
+        changed = item.get("state_changed")
+        if tool is not None and _class(tool) == "plan":
+            changed = False
+        if not error:
+            self.done.add(call.tool)
+        self._add(at, ToolFinished(call, item.get("result"), error=error, state_changed=changed))
+
+    def _silence(self) -> None:
+        """A history that ends in silence says when it was looked at, and when there was a last sign of life."""
+        if "now_s" not in self.raw:
+            return
+        self.clock = float(self.raw["now_s"])
+        last = self.history[-1] if self.history else {}
+        inside = "ended_s" in last and last["ended_s"] is None
+        beat = float(self.raw.get("last_beat_s") or 0)
+        self._add(max(0, len(self.history) - 1), TickPassed(beat, "tool" if inside else "own"))
+
+
+def _class(tool: Mapping[str, Any]) -> str:
+    return str(tool.get("class") or ("read" if tool.get("read_only") else "exec"))
+
+
+def with_limits(thresholds: Thresholds, limits: Mapping[str, ToolLimits]) -> Thresholds:
+    """The thresholds, plus what a case's tools declare of themselves."""
+    if not limits:
+        return thresholds
+    from dataclasses import replace
+
+    return replace(thresholds, tools={**limits, **thresholds.tools})
