@@ -180,12 +180,12 @@ class RunBuilder:
         self._add(ToolFinished(call, value, error=error, seconds=seconds), at)
         return True
 
-    def spread(self, total: Usage) -> None:
+    def spread(self, total: Usage | None) -> None:
         """The record says only what the whole run used: each reply without a figure of its own gets an equal part."""
         bare = [
             i for i, (_, fact) in enumerate(self._facts) if isinstance(fact, ModelReplied) and not fact.usage.reported
         ]
-        if not bare or not (total.tokens or total.money):
+        if not bare or total is None or not (total.tokens or total.money):
             return
         money = None if total.money is None else total.money / len(bare)
         each = Usage(total.input // len(bare), total.output // len(bare), total.cache_read // len(bare), money=money)

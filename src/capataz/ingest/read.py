@@ -79,8 +79,12 @@ def read_runs(
     for source in files.sources(paths, reading.report, reading.limits):
         if reading.share.index == 0:
             reading.report.files += 1
+        before = (sum(reading.report.runs.values()), reading.report.broken, sum(reading.report.skipped.values()))
         try:
             yield from _counted(_source(source, reading), reading)
+            after = (sum(reading.report.runs.values()), reading.report.broken, sum(reading.report.skipped.values()))
+            if before == after and reading.share.of == 1:
+                reading.report.skip(source.name, "nothing an agent did")
         except files.UNPACKING as problem:
             reading.report.bad(source.name, 0, f"cannot be unpacked further: {problem}")
 

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from capataz.events.facts import JSON
-from capataz.ingest.formats import chat, claude_code, intercode, langchain, swe_agent, tau
+from capataz.ingest.formats import (
+    chat,
+    claude_code,
+    codex,
+    inspect_log,
+    intercode,
+    langchain,
+    openhands,
+    own,
+    pi,
+    spans,
+    swe_agent,
+    tau,
+    transcripts,
+)
 from capataz.ingest.formats.base import DocumentFormat, SessionFormat
 
 DOCUMENTS: tuple[DocumentFormat, ...] = (
     intercode.FORMAT,
     langchain.FORMAT,
     tau.FORMAT,
+    inspect_log.FORMAT,
     swe_agent.FORMAT,
     claude_code.WRAPPED,
+    transcripts.ATIF,
+    transcripts.STEPS,
     swe_agent.MINI_FORMAT,
+    openhands.FORMAT,
     chat.FORMAT,
+    transcripts.TALK,
 )
 
-SESSIONS: tuple[SessionFormat, ...] = (claude_code.FORMAT,)
+SESSIONS: tuple[SessionFormat, ...] = (own.FORMAT, pi.FORMAT, codex.FORMAT, spans.FORMAT, claude_code.FORMAT)
 
 
 def document_format(value: JSON) -> DocumentFormat | None:

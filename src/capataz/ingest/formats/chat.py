@@ -115,7 +115,7 @@ def _item(builder: RunBuilder, item: dict[str, JSON], kind: str, at: float | Non
 def _assistant(builder: RunBuilder, message: dict[str, JSON], at: float | None) -> None:
     content = message.get("content")
     blocks = list(objects(content))
-    asked = [*_openai_calls(message), *block_calls(blocks)]
+    asked = [*message_calls(message), *block_calls(blocks)]
     thinking = text(pick(message, "reasoning_content", "reasoning"))
     thinking = thinking or "\n".join(text(b.get("thinking")) for b in blocks if b.get("type") == "thinking")
     builder.reply(
@@ -129,11 +129,12 @@ def _assistant(builder: RunBuilder, message: dict[str, JSON], at: float | None) 
     )
 
 
-def _openai_calls(message: dict[str, JSON]) -> Iterator[Asked]:
+def message_calls(message: dict[str, JSON]) -> Iterator[Asked]:
+    """The calls of an OpenAI message (and of inspect's, which name the function flatly)."""
     for call in objects(message.get("tool_calls")):
-        function = mapping(call.get("function")) or call
+        function = mapping(pick(call, "function", "tool_call")) or call
         yield Asked(
-            text(function.get("name")) or "unknown",
+            text(pick(function, "name", "function.name", "function")) or "unknown",
             arguments(pick(function, "arguments", "args", "input")),
             text(call.get("id")),
         )

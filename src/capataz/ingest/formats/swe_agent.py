@@ -30,7 +30,10 @@ _SUBMITTED = ("submitted", "submitted (")
 
 
 def looks(value: JSON) -> bool:
-    return any("action" in step and "observation" in step for step in _steps(value)[:5])
+    if any("action" in step and "observation" in step for step in _steps(value)[:5]):
+        return True
+    history = list(objects(mapping(value).get("history")))[:4]
+    return bool(history) and all("role" in message and "agent" in message for message in history)
 
 
 def _steps(value: JSON) -> list[dict[str, JSON]]:
@@ -42,8 +45,12 @@ def runs(value: JSON, context: Context) -> Iterator[ImportedRun]:
     info = mapping(record.get("info"))
     builder = context.builder(NAME)
     builder.role = "acting"
-    asked = _chat(builder, record)
     steps = _steps(value)
+    if not steps:
+        # Demonstrations keep the chat alone.
+        for message in objects(record.get("history")):
+            chat.tell(builder, message)
+    asked = _chat(builder, record) if steps else {}
     for step in steps:
         action = text(step.get("action"))
         call = asked.pop(action, None) or _action(action)
