@@ -116,7 +116,10 @@ def _stream(name: str, stream: BinaryIO, reading: _Reading) -> Iterator[Imported
     lines = files.Lines(name, stream, reading.report, reading.limits)
     head = lines.head()
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
-        if reading.next_is_mine():
+        if any(line.startswith(b'{"') for line in head.split(b"\n")[1:6]):
+            # Lines of JSON whose first one is damaged.
+            yield from _each_line(_chained([], lines), context, reading)
+        elif reading.next_is_mine():
             yield from _text(lines, head, context)
         return
     first = lines.next()
