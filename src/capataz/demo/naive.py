@@ -26,6 +26,8 @@ class Tally:
     turns: int = 0
     calls: int = 0
     tokens: int = 0
+    cut: bool = False
+    """The ceiling ended it."""
 
 
 async def naive(task: str, chat: Chat, tools: Mapping[str, Callable[..., Any]], ceiling: int, tally: Tally) -> str:
@@ -48,6 +50,7 @@ async def naive(task: str, chat: Chat, tools: Mapping[str, Callable[..., Any]], 
             except (LookupError, RuntimeError, TypeError, ValueError) as error:
                 result = {"error": str(error)}
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result)})
+    tally.cut = True
     return text
 
 

@@ -1,0 +1,10 @@
+"""Exit statuses: a script can tell how a run ended without reading a word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from capataz.events.facts import OutcomeName
+
+MISUSE = 2
+EXITS: Mapping[OutcomeName, int] = {"completed": 0, "answered": 0, "partial": 3, "escalated": 4, "aborted": 5}

@@ -1,0 +1,72 @@
+"""The command `capataz`. Each command is a module of its own and is imported only when it is used.
+
+A developer's mistake is one clear line on stderr and exit status 2, never a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from typing import cast
+
+import click
+
+from capataz.cli.exits import MISUSE
+from capataz.mistakes import Misuse, NotFound, StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a command lives ("module:name"), and the line `--help` shows for it without importing it."""
+
+    place: str
+    help: str
+
+
+COMMANDS: Mapping[str, Home] = {
+    "run": Home("capataz.cli.run:run", "Run an agent's task to its end, and say honestly how it ended."),
+    "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
+    "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
+    "demo": Home("capataz.cli.demo:demo", "Watch an unreliable worker and its foreman. No key, no network."),
+}
+
+
+class Mistake(click.ClickException):
+    """A mistake of the caller's, as one line."""
+
+    exit_code = MISUSE
+
+
+class Foreman(click.Group):
+    """A group whose commands are loaded when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = COMMANDS.get(cmd_name)
+        if home is None:
+            return None
+        module, _, name = home.place.partition(":")
+        return cast(click.Command, getattr(import_module(module), name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, home.help) for name, home in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (Misuse, NotFound, StoreError) as error:
+            raise Mistake(str(error)) from error
+
+
+@click.group(cls=Foreman, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("capataz"), prog_name="capataz")
+def main() -> None:
+    """The foreman of AI agents: it decides when to stop, what is alive, what is done and what an error means.
+
+    Begin with `capataz demo`; it needs no key and no network.
+    """

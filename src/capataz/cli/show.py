@@ -1,0 +1,57 @@
+"""`capataz show RUN`: the trace of a run as a readable tree, as JSON, or as a page to send to someone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from capataz.cli.finding import find_run, open_existing
+from capataz.cli.options import as_json, store
+from capataz.cli.render import console, print_json, run_tree
+from capataz.events.facts import Event
+from capataz.lens.trace import trace
+from capataz.lens.trace_json import trace_json
+
+
+@click.command()
+@click.argument("run", default="last")
+@store
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a self-contained page instead.")
+@as_json
+def show(run: str, store: str | None, html: Path | None, as_json: bool) -> None:
+    """Show RUN: each turn, each call with its class and result, each verdict with its evidence, and what was spent.
+
+    RUN is an id or the beginning of one; without it, the newest run is shown. A run still going on is shown so far.
+
+    \b
+      capataz show
+      capataz show 0195f --html run.html
+    """
+    events = asyncio.run(_read(run, store))
+    if html is not None:
+        write_page(events, html)
+        if not as_json:
+            click.echo(f"wrote {html}")
+    if as_json:
+        print_json(trace_json(trace(events)))
+    elif html is None:
+        out = console()
+        out.print(run_tree(trace(events), out.width))
+
+
+async def _read(run: str, url: str | None) -> list[Event]:
+    store = open_existing(url)
+    try:
+        return await find_run(store, run)
+    finally:
+        await store.close()
+
+
+def write_page(events: Iterable[Event], path: Path) -> None:
+    """Write the page of a run. Text that UTF-8 cannot say is replaced."""
+    from capataz.lens.page import page
+
+    path.write_text(page(trace(events)), encoding="utf-8", errors="replace")

@@ -1,0 +1,187 @@
+"""Plays a scene twice on a real shop, with a real server: once in the naive loop, once under the foreman.
+
+Both get the same task, the same tools and the same ceiling of turns. What is reported as done is read back from the
+shop's tables, never from what a model or a loop says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from capataz.app import App
+from capataz.demo.clerk import TURNS, clerk, tools
+from capataz.demo.naive import Chat, ProviderError, Tally, naive
+from capataz.demo.scenes import Scene
+from capataz.demo.shop import Rows, Shop
+from capataz.demo.worker import BEHAVIOURS, TASK
+from capataz.events.facts import ModelCallFailed, VerdictGiven
+from capataz.lens.trace import Trace, trace
+from capataz.lens.words import faulted
+from capataz.ports import Deadlines
+from capataz.testing.worker import UnreliableWorker
+
+PATIENCE = 12.0
+"""Seconds after which the demo itself cuts off the naive loop. The usual client would wait ten minutes."""
+
+DEADLINES = Deadlines(connect=2.0, first_byte=1.5, silence=1.5, total=10.0)
+"""Short ones, so that a hanging worker does not make a long demo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How one of the two loops ended and what it cost. `honest`: what it reports agrees with the shop."""
+
+    ended: str
+    said: str
+    honest: bool
+    turns: int
+    calls: int
+    tokens: int
+    seconds: float
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A scene, both ways. `deeds` is what the foreman did; `violations` are malformed requests (there are none)."""
+
+    scene: Scene
+    naive: Side
+    foreman: Side
+    run: str
+    outcome: str
+    deeds: tuple[str, ...]
+    violations: tuple[str, ...]
+
+
+def done(rows: Rows) -> bool:
+    """Whether the task was done as it should be: one refund of the right sum, and a message."""
+    return (rows.refunds, rows.refunded_cents) == (1, 1_250) and rows.messages >= 1
+
+
+async def play(
+    scenes: Sequence[Scene], app: App, folder: Path, show: Callable[[Played], None], at_once: int = 6
+) -> list[Played]:
+    """Play the scenes; `show` gets each as soon as it and those before it are over.
+
+    Some are played at the same time, each on a shop (files in `folder`) and a server of its own.
+    """
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(number: int, scene: Scene) -> Played:
+        async with gate:
+            return await _play(scene, app, folder, number)
+
+    played: list[Played] = []
+    async with asyncio.TaskGroup() as group:
+        for task in [group.create_task(one(number, scene)) for number, scene in enumerate(scenes)]:
+            played.append(await task)
+            show(played[-1])
+    return played
+
+
+async def _play(scene: Scene, app: App, folder: Path, number: int) -> Played:
+    shops = [
+        Shop.open(folder / f"{number}-{who}.db", gateway=scene.gateway, catalogue=scene.catalogue)
+        for who in ("naive", "foreman")
+    ]
+    async with UnreliableWorker(BEHAVIOURS) as first, UnreliableWorker(BEHAVIOURS) as second:
+        plain, (foreman, run, tree) = await asyncio.gather(
+            _naively(scene, first, shops[0]), _under_the_foreman(scene, second, shops[1], app)
+        )
+        violations = (*first.violations, *second.violations)
+    return Played(scene, plain, foreman, run, tree.outcome or "running", deeds(tree), violations)
+
+
+# ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _naively(scene: Scene, worker: UnreliableWorker, shop: Shop) -> Side:
+    import aiohttp
+
+    offered = tools(shop)
+    specs = [
+        {"type": "function", "function": {"name": s.name, "description": s.description, "parameters": dict(s.schema)}}
+        for s in (item.spec for item in offered)
+    ]
+    tally, begun, said, success = Tally(), time.monotonic(), "", False
+    timeout = aiohttp.ClientTimeout(total=600)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        chat = Chat(session, worker.url("openai"), scene.worker, specs)
+        functions = {item.name: item.function for item in offered}
+        try:
+            async with asyncio.timeout(PATIENCE):
+                said = await naive(TASK, chat, functions, TURNS, tally)
+            ended, success = ("stopped at its ceiling" if tally.cut else "returned as a success"), not tally.cut
+        except TimeoutError:
+            ended = f"still waiting when the demo cut it off after {PATIENCE:g} s"
+        except (ProviderError, KeyError, ValueError) as error:
+            ended = f"crashed: {type(error).__name__}: {str(error)[:60]}"
+    rows = shop.rows()
+    honest = success == done(rows)
+    return Side(ended, said, honest, tally.turns, tally.calls, tally.tokens, time.monotonic() - begun, rows)
+
+
+async def _under_the_foreman(scene: Scene, worker: UnreliableWorker, shop: Shop, app: App) -> tuple[Side, str, Trace]:
+    agent = clerk(
+        shop,
+        f"{scene.dialect}:{scene.worker}",
+        base_url=worker.url(scene.dialect),
+        api_key="none-needed",
+        deadlines=DEADLINES,
+    )
+    outcome = await app.arun(agent, TASK, task_type="demo")
+    tree = trace(await app.store.read(outcome.run))
+    rows, spend = shop.rows(), outcome.spend
+    ended = f"{outcome.name.capitalize()}: {outcome.reason.replace('_', ' ')}"
+    honest = (outcome.name == "completed") == done(rows)
+    side = Side(ended, outcome.answer, honest, spend.turns, spend.calls, spend.tokens, spend.seconds, rows)
+    return side, outcome.run, tree
+
+
+def deeds(tree: Trace) -> tuple[str, ...]:
+    """What the foreman did that a loop alone would not have done, read from the log."""
+    marks = [mark.fact for turn in tree.turns for mark in turn.marks]
+    found: list[str] = []
+    failures = [fact for fact in marks if isinstance(fact, ModelCallFailed)]
+    if failures:
+        times = f"{len(failures)} calls" if len(failures) > 1 else "a call"
+        found.append(f"saw {times} fail ({faulted(failures[-1].fault)})")
+    waits = sum(len(turn.waits) for turn in tree.turns)
+    if waits:
+        found.append(f"tried again {_times(waits)}")
+    refused = [call for turn in tree.turns for call in turn.calls if call.state == "refused"]
+    found += [
+        f"refused {sum(call.refusal == reason for call in refused)} {words}"
+        for reason, words in _REFUSED.items()
+        if any(call.refusal == reason for call in refused)
+    ]
+    verdicts = [fact for fact in marks if isinstance(fact, VerdictGiven)]
+    nudges, failed = (sum(v.action == action for v in verdicts) for action in ("nudge", "fail-turn"))
+    if nudges:
+        found.append(f"nudged {_times(nudges)}")
+    if failed:
+        found.append(f"sent {'a turn' if failed == 1 else f'{failed} turns'} back")
+    found += [f"stopped it: {v.words}" for v in verdicts if v.action in ("stop", "escalate")]
+    confirmed = [call.call.tool for turn in tree.turns for call in turn.calls if call.confirmed]
+    if confirmed:
+        found.append(f"confirmed {', '.join(confirmed)} by reading back")
+    return tuple(found)
+
+
+_REFUSED: dict[str, str] = {
+    "ledger": "repeated acts",
+    "unknown-tool": "calls of an unknown tool",
+    "invalid-arguments": "calls with wrong arguments",
+    "truncated": "calls that were cut off",
+    "not-run": "calls behind a failed one",
+    "policy": "calls by policy",
+}
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
