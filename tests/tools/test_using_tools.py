@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import sqlite3
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from capataz.events.facts import JSON, Call, Kind
+from capataz.faults.classify import ToolFaults
 from capataz.mistakes import Misuse
 from capataz.tools.call import Used, use
 from capataz.tools.define import Changed, Tool, ToolContext, ToolError, tool
@@ -173,6 +175,12 @@ class Rude(Exception):
         raise RuntimeError("even this fails")
 
 
+class Rigged(Exception):
+    @property
+    def status_code(self) -> int:
+        raise RuntimeError("not even this can be read")
+
+
 def raising(error: BaseException) -> Callable[[], Any]:
     def work() -> Any:
         raise error
@@ -192,6 +200,8 @@ def raising(error: BaseException) -> Callable[[], Any]:
         (ExceptionGroup("", [ValueError("a"), ExceptionGroup("", [OSError("b")])]), "ValueError: a; OSError: b", None),
         (ValueError("bad\nTraceback (most recent call last):\n  File x, line 3"), "ValueError: bad", None),
         (StopIteration("over"), None, None),
+        (RuntimeError("refused: password=hunter22"), "RuntimeError: refused: password=***", "unknown"),
+        (Rigged("half"), "Rigged: half", "unknown"),
     ],
 )  # fmt: skip
 async def test_an_exception_becomes_a_short_result(
@@ -231,10 +241,15 @@ async def test_a_tool_error_speaks_to_the_model(run: Run) -> None:
         ("write", TimeoutError("slow"), True),
         ("write", ConnectionRefusedError("closed"), False),
         ("write", ValueError("no"), False),
+        ("write", sqlite3.OperationalError("database is locked"), False),
+        ("write", sqlite3.OperationalError("server closed the connection unexpectedly"), True),
+        ("exec", asyncio.CancelledError(), True),
         ("read", ConnectionResetError("gone"), False),
     ],
 )
-async def test_a_lost_connection_leaves_an_act_in_doubt(run: Run, kind: Kind, error: Exception, doubt: bool) -> None:
+async def test_a_lost_connection_leaves_an_act_in_doubt(
+    run: Run, kind: Kind, error: BaseException, doubt: bool
+) -> None:
     for made in both(raising(error), kind=kind):
         used = await run(made)
         assert used.in_doubt is doubt
@@ -249,6 +264,14 @@ async def test_an_idempotent_act_in_doubt_may_be_retried(run: Run) -> None:
     assert used.in_doubt
     assert used.fault is not None
     assert used.fault.retries is None
+
+
+async def test_the_user_s_own_exceptions_have_the_row_they_say(threads: Threads, context: ToolContext) -> None:
+    (made, _) = both(raising(Rude()), kind="read")
+    own = ToolFaults({Rude: "rate_limit"})
+    used = await use(made, Call(1, 0, "c", "now", {}), context, threads=threads, faults=own)
+    assert used.fault is not None
+    assert used.fault.row == "rate_limit"
 
 
 async def test_ctrl_c_is_not_swallowed() -> None:

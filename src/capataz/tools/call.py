@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from capataz.events.facts import ACTING, JSON, Call, Fault
-from capataz.tools.classes import classify, connection_lost
+from capataz.faults.classify import ToolFaults
 from capataz.tools.define import Tool
+from capataz.tools.faulting import fault_of, may_have_acted
 from capataz.tools.results import Changed, NoJson, ToolError, as_json, cut
 from capataz.tools.signature import BadArguments, ToolContext
 from capataz.tools.usercode import Raised, Returned, Threads, TimedOut, run_user_code
@@ -35,10 +36,19 @@ class Used:
     state_changed: bool | None = None
 
 
-async def use(tool: Tool, call: Call, context: ToolContext, *, threads: Threads, seconds: float | None = None) -> Used:
+async def use(
+    tool: Tool,
+    call: Call,
+    context: ToolContext,
+    *,
+    threads: Threads,
+    seconds: float | None = None,
+    faults: ToolFaults | None = None,
+) -> Used:
     """Run the tool with the call's arguments and come back within `tool.timeout`, or `seconds` if that is less.
 
-    Never raises, except for the caller's own cancellation. Synchronous tools run in `threads`.
+    Never raises, except for the caller's own cancellation. Synchronous tools run in `threads`. `faults` are the
+    user's own exceptions and their rows.
     """
     limit = tool.timeout if seconds is None else min(seconds, tool.timeout)
     try:
@@ -52,7 +62,7 @@ async def use(tool: Tool, call: Call, context: ToolContext, *, threads: Threads,
         case Returned(value):
             return _returned(tool, value)
         case Raised(error):
-            return _raised(tool, error)
+            return _raised(tool, error, faults)
         case TimedOut():
             return _timed_out(tool, ending)
 
@@ -82,15 +92,15 @@ def _returned(tool: Tool, value: Any) -> Used:
     return Used(result, full=full, state_changed=changed)
 
 
-def _raised(tool: Tool, error: BaseException) -> Used:
+def _raised(tool: Tool, error: BaseException, faults: ToolFaults | None) -> Used:
     if isinstance(error, ToolError):
         words = str(error)
         fault = Fault(error.row, "tool-error", words, origin="tool")
         return _in_doubt(tool, _failed(words, fault)) if error.in_doubt else _failed(words, fault)
     words = short_error(error)
-    fault = classify(error, words)
+    fault = fault_of(error, words, faults)
     used = _failed(words, fault)
-    return _in_doubt(tool, used) if connection_lost(error, fault) else used
+    return _in_doubt(tool, used) if may_have_acted(error, fault) else used
 
 
 def _timed_out(tool: Tool, ending: TimedOut) -> Used:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from capataz.events.facts import JSON
+from capataz.faults.words import masked
 from capataz.tools.usercode import Trap
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def short_error(error: BaseException | None) -> str:
     if error is None:
         return "unknown error"
     words = "; ".join(dict.fromkeys(_one_line(leaf) for leaf in _leaves(error)))
-    return words if len(words) <= LONGEST_ERROR else f"{words[: LONGEST_ERROR - 1]}…"
+    return masked(words if len(words) <= LONGEST_ERROR else f"{words[: LONGEST_ERROR - 1]}…")
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
