@@ -44,10 +44,12 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Row, str], ...] = tuple(
             (r"failed to (?:call a function|parse tool call)|malformed function call|tool call validation failed"
              r"|attempted to call tool .* which was not",
              "contract", "malformed-call"),
-            (r"(?:unsupported|unrecognized|unknown|deprecated|not permitted)\W{1,3}(?:request )?(?:parameter|argument"
-             r"|value|field)|(?:parameter|argument|field|temperature|top_p|top_k|max_tokens)\W[^.]{0,60}(?:not "
-             r"supported|unsupported|not permitted|deprecated|does not support|not allowed)"
-             r"|unsupported_(?:parameter|value)|does not support (?:the )?(?:parameter )?['`\"]?(?:temperature|top_p|top_k|max_tokens|system)"
+            (r"(?:unsupported|unrecognized|unknown|deprecated|not permitted)\W{1,3}(?:request )?"
+             r"(?:parameter|argument|value|field)"
+             r"|(?:parameter|argument|field|temperature|top_p|top_k|max_tokens)\W[^.]{0,60}"
+             r"(?:not supported|unsupported|not permitted|deprecated|does not support|not allowed)"
+             r"|unsupported_(?:parameter|value)"
+             r"|does not support (?:the )?(?:parameter )?['`\"]?(?:temperature|top_p|top_k|max_tokens|system)"
              r"|extra inputs are not permitted|may not both be specified|cannot both be specified",
              "invalid_input", "unsupported-parameter"),
         ),
