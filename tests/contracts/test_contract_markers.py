@@ -12,7 +12,7 @@ from tests.contracts.walk import ROOT, Function, Source, dotted, functions, list
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented")
 
-OF_ONE_MACHINE = re.compile("|".join(("/" + "home/[a-z]", "/" + "work/", "/" + "root/", "C:" + r"\\Users")))
+OF_ONE_MACHINE = re.compile("|".join(("/" + "home/[a-z]", "/" + "work/", "C:" + r"\\Users")))
 REGISTRIES = re.compile("|".join(("pypi" + r"\.org", "pythonhosted" + r"\.org", "npmjs" + r"\.(org|com)")))
 RECORDS = ("tests/data/", "benchmarks/data/")
 """Recorded cases speak of the machines they were recorded on."""

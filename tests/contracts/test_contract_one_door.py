@@ -27,6 +27,7 @@ DOORS = {
     "src/capataz/models/gateway.py": "the one door",
 }
 NOT_TO_A_PROVIDER = {
+    "src/capataz/checks.py": "the check that an address of the user's answers",
     "src/capataz/testing/": "servers and models that tests talk to",
     "src/capataz/demo/": "the demonstration's own server, and the naive loop it is compared with",
 }
