@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from capataz.outcome import Aborted, Answered, Completed, Escalated, Outcome, Partial
     from capataz.policy.policy import Policy
     from capataz.ports import Deadlines
+    from capataz.runtime.supervise import Decision, Escalation
     from capataz.tools.define import Changed, ToolContext, ToolError, tool
 
 _HOMES = {
@@ -39,6 +40,8 @@ _HOMES = {
     "Partial": "capataz.outcome",
     "Policy": "capataz.policy.policy",
     "Deadlines": "capataz.ports",
+    "Decision": "capataz.runtime.supervise",
+    "Escalation": "capataz.runtime.supervise",
     "Changed": "capataz.tools.define",
     "ToolContext": "capataz.tools.define",
     "ToolError": "capataz.tools.define",
@@ -55,7 +58,9 @@ __all__ = [
     "Changed",
     "Completed",
     "Deadlines",
+    "Decision",
     "Escalated",
+    "Escalation",
     "Event",
     "Evidence",
     "Fault",

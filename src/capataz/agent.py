@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import orjson
 
 from capataz.events.facts import ACTING, JSON, Ceilings, Event, Kind, Role, Versions
 from capataz.mistakes import Misuse
-from capataz.outcome import Outcome
+from capataz.outcome import Answered, Completed, Outcome
 from capataz.policy.policy import Policy
 from capataz.ports import Deadlines, Model
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from capataz.checks import Check
     from capataz.guards.base import Guard
     from capataz.runtime.launch import Spec
+    from capataz.runtime.perform import Voice
+    from capataz.runtime.supervise import Supervisor
     from capataz.tools.define import Tool
 
 
@@ -88,6 +90,12 @@ class Agent:
     extra: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
+    failover: Sequence[str] = ()
+    """Models to hop to, in order, on a rate limit only. Empty: wait instead."""
+    supervisor: Agent | Supervisor | None = None
+    """Asked before a person when an error's terminal action is "supervisor"."""
+    answer: type[Any] | None = None
+    """The type the answer must have; what does not validate goes back, then is a contract fault."""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -144,24 +152,26 @@ class Agent:
         from capataz.kernel.state import Rules
         from capataz.runtime.launch import Spec
         from capataz.runtime.perform import Worker
+        from capataz.runtime.typed import TypedAnswer
 
         policy = self.policy or app.policy
         children = {tool.name: tool.agent.prepare(app) for tool in self.tools if isinstance(tool, AgentTool)}
         toolset = self._toolset()
-        provider, name, model = self._resolve(app)
-        self._check_prices(app, provider, name)
+        voices = self._voices(app)
+        typed = TypedAnswer(self.answer) if self.answer is not None else None
+        system = self.instructions if typed is None else f"{self.instructions}\n\n{typed.instruction}".strip()
         declared = sum(len(orjson.dumps(tool.schema)) + len(tool.description.encode()) + 64 for tool in toolset.specs)
         worker = Worker(
-            model=model,
-            provider=provider,
-            name=name,
-            system=self.instructions,
+            voices=voices,
+            system=system,
             toolset=toolset,
             checks=self._checks(),
             deadlines=self.deadlines,
             max_output=self.max_output,
             temperature=self.temperature,
             extra=self.extra,
+            read_answer=typed.problem if typed is not None else None,
+            supervise=self._supervise(app),
         )
         return Spec(
             name=self.name,
@@ -171,9 +181,17 @@ class Agent:
             rules=Rules(policy, Watch((*default_guards(), *self.guards))),
             ceilings=self.budget.ceilings(),
             versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
-            overhead=declared + len(self.instructions.encode()),
+            overhead=declared + len(system.encode()),
             children=children,
         )
+
+    def read(self, outcome: Outcome) -> Outcome:
+        """The outcome with its typed `value`, where the agent's answers have a type."""
+        if self.answer is None or not isinstance(outcome, (Completed, Answered)):
+            return outcome
+        from capataz.runtime.typed import TypedAnswer
+
+        return replace(outcome, value=TypedAnswer(self.answer).value(outcome.answer))
 
     async def _run_alone(
         self, app: App, task: str, task_type: str | None, on_event: Callable[[str, Event], None] | None
@@ -204,15 +222,34 @@ class Agent:
             checks[check.name] = check
         return checks
 
-    def _resolve(self, app: App) -> tuple[str, str, Model]:
-        if not isinstance(self.model, str):
-            return type(self.model).__name__, getattr(self.model, "name", type(self.model).__name__), self.model
-        model, name = app.model(self.model, self.base_url, self.api_key)
-        return self.model.partition(":")[0], name, model
+    def _voices(self, app: App) -> tuple[Voice, ...]:
+        """The agent's model and those it may hop to, each resolved once for the whole App."""
+        from capataz.runtime.perform import Voice
 
-    def _check_prices(self, app: App, provider: str, name: str) -> None:
-        if self.budget.money is None:
-            return
+        voices: list[Voice] = []
+        for place, given in enumerate((self.model, *self.failover)):
+            if not isinstance(given, str):
+                kind = type(given).__name__
+                voices.append(Voice(given, kind, str(getattr(given, "name", kind))))
+                continue
+            base_url, api_key = (self.base_url, self.api_key) if place == 0 else (None, None)
+            model, name = app.model(given, base_url, api_key)
+            voices.append(Voice(model, given.partition(":")[0], name, own_server=base_url is not None))
+        if self.budget.money is not None:
+            for voice in voices:
+                self._check_price(app, voice.priced_as, voice.name)
+        return tuple(voices)
+
+    def _supervise(self, app: App) -> Any:
+        if self.supervisor is None:
+            return None
+        from capataz.runtime.supervise import by_agent, by_callable
+
+        if isinstance(self.supervisor, Agent):
+            return by_agent(self.supervisor, app)
+        return by_callable(self.supervisor, app)
+
+    def _check_price(self, app: App, provider: str, name: str) -> None:
         from capataz.events.facts import Usage
         from capataz.models.prices import price
 
@@ -230,7 +267,8 @@ def _agent_tool(item: AgentTool) -> Any:
         raise Misuse(f"the agent {item.agent.name!r} can only be run by the runtime, as a child of a run ({task!r})")
 
     confirm = _child_completed if item.kind in ACTING else None
-    return tool(name=item.name, description=item.description, kind=item.kind, confirm=confirm)(delegate)
+    made = tool(name=item.name, description=item.description, kind=item.kind, confirm=confirm)(delegate)
+    return replace(made, agent=item.agent.name)
 
 
 def _child_completed(result: dict[str, JSON] | None) -> bool | None:

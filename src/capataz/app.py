@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from capataz.agent import Agent
     from capataz.ports import Chance, Clock, Model, Store
     from capataz.runtime.launch import Yard
+    from capataz.tools.usercode import Threads
 
 T = TypeVar("T")
 DEFAULT_STORE = "sqlite:///capataz.db"
@@ -98,15 +99,16 @@ class App:
 
         if not task.strip():
             raise Misuse(f"agent {agent.name!r} was given an empty task: say what it should do")
-        yard = self._open_yard()
+        yard = self.yard()
         spec = agent.prepare(self)
-        return await launch(spec, Task(task, task_type), replace(yard, on_event=on_event) if on_event else yard)
+        outcome = await launch(spec, Task(task, task_type), replace(yard, on_event=on_event) if on_event else yard)
+        return agent.read(outcome)
 
     async def aresume(self, agent: Agent, run: str) -> Outcome:
         """Take up a run that was suspended, or whose process died, from its log."""
         from capataz.runtime.launch import resume
 
-        return await resume(agent.prepare(self), run, self._open_yard())
+        return agent.read(await resume(agent.prepare(self), run, self.yard()))
 
     def run(self, agent: Agent, task: str, *, task_type: str | None = None) -> Outcome:
         """`arun`, for code that is not asynchronous."""
@@ -154,7 +156,13 @@ class App:
         finally:
             await self._close_models()
 
-    def _open_yard(self) -> Yard:
+    @property
+    def threads(self) -> Threads:
+        """The pool that synchronous tools, checks and callbacks run in."""
+        return self.yard().around.threads
+
+    def yard(self) -> Yard:
+        """Where this App's runs are driven; opened on first use."""
         if self._yard is None:
             from capataz.models.gateway import Gateway
             from capataz.runtime.launch import Yard

@@ -7,7 +7,7 @@ type, and nowhere else needs to remember it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from capataz.events.facts import Evidence, OutcomeName, Spend
 from capataz.mistakes import Misuse
@@ -22,6 +22,8 @@ class _Ended:
     warnings: tuple[str, ...] = ()
     detail: str = ""
     """One sentence for a person."""
+    value: Any = None
+    """The answer as the type that was asked for; None where none was, or where the run did not get that far."""
 
 
 @dataclass(frozen=True, slots=True)

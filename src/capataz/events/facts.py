@@ -62,6 +62,8 @@ class Fault:
     wait: float | None = None
     retries: int | None = None
     origin: Literal["model", "tool", "mcp", "store", "ours"] = "model"
+    room: int | None = None
+    """Tokens of output that would have fitted, where the provider's refusal says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Call:
     """Why the call cannot run (unknown tool, wrong arguments, cut off), in words for the model."""
     fault: Fault | None = None
     """The classified form of `problem`."""
+    approval: str = ""
+    """Why a person has to approve this call before it runs; empty when nobody has to."""
 
     @property
     def acting(self) -> bool:
@@ -191,6 +195,12 @@ class RunStarted:
     """Bytes of instructions and tool declarations: what every model call sends beside the history."""
     standing: tuple[str, ...] = ()
     """Effects that other runs of the same root have made or may have made: the ledger refuses them here too."""
+    fallbacks: tuple[str, ...] = ()
+    """Models to hop to on a rate limit, in order."""
+    supervised: bool = False
+    """Whether another agent or a callable is asked before a person."""
+    typed: bool = False
+    """Whether the answer has to be of a given type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +209,8 @@ class RunResumed:
 
     epoch: int
     reason: str = "recovered"
+    versions: Versions | None = None
+    """What the new worker runs with; an approval given under other tools or another policy does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +256,8 @@ class ModelReplied:
     opaque: Opaque | None = None
     seconds: float = 0.0
     first_byte: float | None = None
+    written: tuple[str, ...] = ()
+    """Names of tools whose calls were written as text instead of being asked for: they were not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +268,25 @@ class ModelCallFailed:
     model: str = ""
     purpose: Purpose = "loop"
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSwitched:
+    """A rate limit made the run hop to the next model of its list, instead of waiting."""
+
+    turn: int
+    model: str
+    before: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCapped:
+    """The provider said that prompt and output reserve do not fit together: the next try asks for less."""
+
+    turn: int
+    cap: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +311,7 @@ class ToolRefused:
     """The call was not run; the model reads why. Recorded for calls that cannot, must not or need not run."""
 
     call: Call
-    reason: Literal["unknown-tool", "invalid-arguments", "ledger", "not-run", "policy", "truncated"]
+    reason: Literal["unknown-tool", "invalid-arguments", "ledger", "not-run", "policy", "truncated", "rejected"]
     message: str
     fault: Fault | None = None
 
@@ -376,6 +409,43 @@ class CeilingReached:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A risky act waits for a person. `digest` binds the answer to exactly this call under these versions."""
+
+    turn: int
+    position: int
+    digest: str
+    shown: str
+    """What will run if it is approved, in words."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationAnswered:
+    """Somebody decided. The run goes on from where it was, after a restart too.
+
+    retry: try again what failed. approve, reject: the call that was asked about. correct: that call with other
+    arguments, approved as corrected. answer: words for the model. happened, not-happened: how the act in doubt ended.
+    abort: the run ends here.
+    """
+
+    action: Literal["retry", "approve", "reject", "correct", "answer", "happened", "not-happened", "abort"]
+    by: str
+    text: str = ""
+    digest: str = ""
+    """Of the call that an approval is for."""
+    arguments: Mapping[str, JSON] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRead:
+    """A typed answer was validated. `problem` says what is wrong with it; empty when nothing is."""
+
+    turn: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEscalated:
     """The run is suspended: someone else has to decide. The log stays open."""
 
@@ -419,6 +489,8 @@ Fact: TypeAlias = (
     | ModelCallStarted
     | ModelReplied
     | ModelCallFailed
+    | ModelSwitched
+    | OutputCapped
     | WaitStarted
     | WaitEnded
     | ToolRefused
@@ -429,6 +501,9 @@ Fact: TypeAlias = (
     | CheckEvaluated
     | VerdictGiven
     | CeilingReached
+    | ApprovalAsked
+    | EscalationAnswered
+    | AnswerRead
     | RunEscalated
     | RunEnded
     | RunLabelled

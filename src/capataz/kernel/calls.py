@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from capataz.events.facts import Call, ToolFacts, ToolFinished, ToolRefused
+from capataz.kernel.approvals import ask_approval, rejected
 from capataz.kernel.commands import Command, ConfirmEffect, Record, Sleep, UseTool
 from capataz.kernel.room import seconds_left
 from capataz.kernel.state import CallView, State
@@ -19,14 +20,17 @@ def settle_calls(state: State) -> tuple[Command, ...]:
     open_calls = [view for _, view in sorted(state.calls.items()) if view.stage != "done"]
     if not open_calls:
         return ()
-    if all(not view.call.acting for view in state.calls.values()):
+    if all(not view.call.acting and not view.call.approval for view in state.calls.values()):
         room = _calls_left(state)
         able = [view for view in open_calls if refusal(state, view.call) is None]
         refused = [view for view in open_calls if view not in able] + able[room:]
         if refused:
             return tuple(_refuse(state, view.call) for view in refused)
         return tuple(_use(state, view.call) for view in able)
-    return (_next_step(state, open_calls[0]),)
+    first = open_calls[0]
+    if first.stage == "asked" and refusal(state, first.call) is None and (wait := ask_approval(state, first.call)):
+        return wait
+    return (_next_step(state, first),)
 
 
 def _next_step(state: State, view: CallView) -> Command:
@@ -82,6 +86,8 @@ def refusal(state: State, call: Call) -> ToolRefused | None:
             "unknown-tool" if unknown else "truncated" if truncated else "invalid-arguments"
         )
         return ToolRefused(call, reason, call.problem, call.fault)
+    if (rejection := rejected(state, call)) is not None:
+        return rejection
     if not call.acting:
         return None
     if (blocker := _blocker(state, call)) is not None:

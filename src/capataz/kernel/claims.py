@@ -7,14 +7,18 @@ number of times, and then the run ends for what it is.
 from __future__ import annotations
 
 from capataz.events.facts import ModelReplied, VerdictGiven
-from capataz.kernel.closing import end, last_words
-from capataz.kernel.commands import Command, Record
+from capataz.kernel.closing import ALL_PASSED, end, last_words
+from capataz.kernel.commands import Command, ReadAnswer, Record
 from capataz.kernel.completion import checks_passed, missing, only_unconfirmable
 from capataz.kernel.state import State
 
 _NO_CALL = (
     "You have not used any tool yet, so nothing has been done. Saying it does not do it. "
     "Call the tool that does the work now, or, after looking, say plainly why it should not be done."
+)
+_IN_TEXT = (
+    "You wrote a call of {names} as text, so it was not run. Ask for the tool through the tool interface instead of "
+    "writing the call into your reply."
 )
 _TOO_LONG = "Your reply was cut off by the output limit and is not complete. Say it again, shorter."
 _EMPTY = "Your reply was empty. Give your answer in words."
@@ -26,10 +30,15 @@ def settle_claim(state: State, reply: ModelReplied) -> tuple[Command, ...]:
         return ()
     if reply.stop in ("refusal", "filter"):
         return (end(state, "aborted", "refused", f"the model refused to go on ({reply.stop})"),)
+    if reply.written:
+        note = _IN_TEXT.format(names=", ".join(reply.written))
+        return (_send_back(state, "narrating", "call-in-text", note, f"wrote {reply.written[0]} as text"),)
+    if state.rejected:
+        return (end(state, "partial", "rejected", f"rejected by a person: {_names(state)}"),)
     if state.acting and state.used_calls == 0:
         return (_send_back(state, "narrating", "narration", _NO_CALL, "the turn only talked: no tool was used"),)
     if checks_passed(state):
-        return last_words(state) or (end(state, "completed", "effects-confirmed", "all checks passed"),)
+        return last_words(state) or _typed(state) or (end(state, "completed", *ALL_PASSED),)
     if reply.stop == "length":
         return (_send_back(state, "narrating", "truncated", _TOO_LONG, "the reply was cut off by the output limit"),)
     if state.acting:
@@ -47,10 +56,10 @@ def _settle_acting(state: State) -> tuple[Command, ...]:
     if lacking:
         return (end(state, "partial", "unconfirmed", f"not confirmed: {'; '.join(lacking)}"),)
     if state.ledger.acts:
-        return (end(state, "completed", "effects-confirmed", "every act is confirmed by its read-back"),)
+        return _typed(state) or (end(state, "completed", "effects-confirmed", "every act is confirmed"),)
     if not state.answer:
         return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the last turn was empty"),)
-    return (end(state, "answered", "no-action", "it looked and did nothing"),)
+    return _typed(state) or (end(state, "answered", "no-action", "it looked and did nothing"),)
 
 
 def _settle_talking(state: State) -> tuple[Command, ...]:
@@ -61,7 +70,32 @@ def _settle_talking(state: State) -> tuple[Command, ...]:
         return (_send_back(state, "finishing", "false-done", _not_done(lacking), words),)
     if not state.answer:
         return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the turn was empty and nothing was said"),)
-    return (end(state, "answered", "answered", ""),)
+    return _typed(state) or (end(state, "answered", "answered", ""),)
+
+
+def _typed(state: State) -> tuple[Command, ...]:
+    """A typed answer is validated before it may end a run; nothing when it is fine, or of no given type."""
+    started, turn = state.started, state.answer_turn
+    if started is None or not started.typed or turn is None:
+        return ()
+    if state.read is None or state.read.turn != turn:
+        return (ReadAnswer(turn, state.answer),)
+    if not state.read.problem:
+        return ()
+    table = state.rules.policy.faults
+    words = f"the answer does not have the type that was asked for: {state.read.problem}"
+    if state.misread < table.rules["contract"].retries + 1:
+        note = f"Your answer could not be read: {state.read.problem}. Give it again, as JSON of the schema only."
+        proof = (state.reply_seq,)
+        return (
+            Record(VerdictGiven("fail-turn", "finishing", "untyped-answer", "type", proof, state.turn, words, note)),
+        )
+    terminal = table.rules["contract"].terminal
+    return (end(state, "escalated" if terminal in ("human", "supervisor") else "aborted", "contract", words),)
+
+
+def _names(state: State) -> str:
+    return ", ".join(tool if target is None else f"{tool}({target})" for tool, target in state.rejected)
 
 
 def _send_back(state: State, guard: str, kind: str, note: str, words: str) -> Record:

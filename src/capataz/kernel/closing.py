@@ -8,6 +8,8 @@ from capataz.kernel.completion import checks_passed, evidence, missing
 from capataz.kernel.room import closing_call
 from capataz.kernel.state import State
 
+ALL_PASSED = ("effects-confirmed", "all checks passed")
+
 
 def wind_down(state: State) -> tuple[Command, ...]:
     """The run has to end. One closing call where the last turn said nothing, then the honest end."""
@@ -23,8 +25,8 @@ def last_words(state: State) -> tuple[Command, ...]:
 
 
 def _ending(state: State) -> Record:
-    if checks_passed(state):
-        return end(state, "completed", "effects-confirmed", "all checks passed")
+    if checks_passed(state) and not (state.started is not None and state.started.typed):
+        return end(state, "completed", *ALL_PASSED)
     if state.stop is not None:
         outcome = "escalated" if state.stop.action == "escalate" else "partial"
         return end(state, outcome, state.stop.kind, state.stop.words)

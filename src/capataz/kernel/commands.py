@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from capataz.events.facts import JSON, Call, Fact, Purpose
+from capataz.events.facts import JSON, Call, Fact, Purpose, RunEscalated
 from capataz.policy.table import Rule
 
 
@@ -30,6 +30,8 @@ class CallModel:
     seconds: float | None
     money: Decimal | None
     """The call is not made if it could cost more than this."""
+    model: int = 0
+    """Which of the agent's models: 0 is its own, the others those it may hop to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +76,21 @@ class Sleep:
     turn: int
 
 
-Command: TypeAlias = Record | CallModel | UseTool | ConfirmEffect | EvaluateChecks | DrawWait | Sleep
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """Validate a typed answer."""
+
+    turn: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskSupervisor:
+    """Hand the run's trouble to the agent or callable that stands above it."""
+
+    escalation: RunEscalated
+
+
+Command: TypeAlias = (
+    Record | CallModel | UseTool | ConfirmEffect | EvaluateChecks | DrawWait | Sleep | ReadAnswer | AskSupervisor
+)

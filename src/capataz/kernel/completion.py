@@ -28,8 +28,12 @@ def checks_due(state: State) -> tuple[Command, ...]:
 
 
 def checked_done(state: State) -> bool:
-    """Whether there are checks, all of them passed, and something was done: the runtime may close the run."""
-    return state.used_calls > 0 and checks_passed(state)
+    """Whether there are checks, all passed, and something was done: the runtime may close the run by itself.
+
+    A run that owes an answer of a given type is not closed early: nobody else can give that answer.
+    """
+    typed = state.started is not None and state.started.typed
+    return state.used_calls > 0 and checks_passed(state) and not typed
 
 
 def checks_passed(state: State) -> bool:

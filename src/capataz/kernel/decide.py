@@ -12,8 +12,8 @@ from __future__ import annotations
 from capataz.kernel.calls import settle_calls
 from capataz.kernel.ceilings import over_ceiling
 from capataz.kernel.claims import settle_claim
-from capataz.kernel.closing import wind_down
-from capataz.kernel.commands import Command, Sleep
+from capataz.kernel.closing import end, wind_down
+from capataz.kernel.commands import AskSupervisor, Command, Sleep
 from capataz.kernel.completion import checked_done, checks_due
 from capataz.kernel.failures import settle_failure
 from capataz.kernel.judging import judge_signals
@@ -25,6 +25,10 @@ def decide(state: State) -> tuple[Command, ...]:
     """The commands that come next; none when the run is over or waits for someone else."""
     if state.over or state.started is None:
         return ()
+    if state.escalated is not None:
+        return (AskSupervisor(state.escalated),)
+    if state.abort is not None:
+        return (end(state, "aborted", "person", state.abort),)
     if state.waiting is not None:
         return (Sleep(*state.waiting),)
     if commands := settle_calls(state) or checks_due(state):

@@ -7,19 +7,27 @@ and a recorded run replayable. A state is owned by whoever folds it: `evolve` ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from capataz.events.facts import (
+    JSON,
+    AnswerRead,
+    ApprovalAsked,
+    Call,
     CeilingReached,
     CheckEvaluated,
     ChildEnded,
     EffectChecked,
+    EscalationAnswered,
     Event,
     MessageReceived,
     ModelCallFailed,
     ModelCallStarted,
     ModelReplied,
+    ModelSwitched,
+    OutputCapped,
     RunEnded,
     RunEscalated,
     RunResumed,
@@ -72,12 +80,13 @@ def _run_started(state: State, event: Event, fact: RunStarted) -> None:
     state.started, state.started_at = fact, event.at
     state.tools = {tool.name: tool for tool in fact.tools}
     state.ledger.elsewhere.update(fact.standing)
+    state.versions = fact.versions
     state.prompt_bound = fact.overhead + len(fact.task.encode()) + MESSAGE_BYTES
 
 
 def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
-    state.escalated = None
     state.waiting = None
+    state.versions = fact.versions or state.versions
     for view in state.calls.values():
         if view.stage == "started" and not view.call.acting:
             view.stage = "asked"
@@ -85,6 +94,8 @@ def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
 
 def _message_received(state: State, event: Event, fact: MessageReceived) -> None:
     state.prompt_bound += len(fact.text.encode()) + MESSAGE_BYTES
+    if fact.role == "user":
+        state.rejected.clear()
 
 
 def _run_escalated(state: State, event: Event, fact: RunEscalated) -> None:
@@ -137,6 +148,15 @@ def _model_call_failed(state: State, event: Event, fact: ModelCallFailed) -> Non
         state.failure, state.attempt = fact, fact.attempt
     elif fact.purpose == "closing":
         state.closing = "over"
+
+
+def _model_switched(state: State, event: Event, fact: ModelSwitched) -> None:
+    state.model += 1
+    state.failure, state.attempt = None, 0
+
+
+def _output_capped(state: State, event: Event, fact: OutputCapped) -> None:
+    state.cap, state.failure = fact.cap, None
 
 
 def _wait_started(state: State, event: Event, fact: WaitStarted) -> None:
@@ -232,6 +252,48 @@ def _ceiling_reached(state: State, event: Event, fact: CeilingReached) -> None:
     state.ceiling = fact
 
 
+def _approval_asked(state: State, event: Event, fact: ApprovalAsked) -> None:
+    state.asked = fact.digest
+
+
+def _answer_read(state: State, event: Event, fact: AnswerRead) -> None:
+    state.read = fact
+    state.misread += 1 if fact.problem else 0
+
+
+def _escalation_answered(state: State, event: Event, fact: EscalationAnswered) -> None:
+    """Somebody decided: what stood in the way is taken away, and the run goes on from where it was."""
+    state.escalated, state.stop, state.failure = None, None, None
+    state.attempt, state.claims = 0, 0
+    if fact.by == "supervisor":
+        state.supervisions += 1
+    waiting = next((view for _, view in sorted(state.calls.items()) if view.stage != "done"), None)
+    match fact.action:
+        case "approve":
+            state.approved.add(fact.digest)
+        case "reject" if waiting is not None:
+            state.rejected[waiting.call.tool, waiting.call.target] = fact.text
+        case "correct" if waiting is not None and fact.arguments is not None:
+            waiting.call = _corrected(state, waiting.call, fact.arguments)
+        case "answer":
+            state.turn_failed = True
+            state.prompt_bound += len(fact.text.encode()) + MESSAGE_BYTES
+        case "happened" | "not-happened":
+            state.ledger.rule("yes" if fact.action == "happened" else "no", event.seq)
+        case "abort":
+            state.abort = fact.text
+        case _:
+            pass
+
+
+def _corrected(state: State, call: Call, arguments: Mapping[str, JSON]) -> Call:
+    """The call with a person's arguments: that person has approved it as it is now."""
+    facts = state.tools.get(call.tool)
+    name = facts.target if facts is not None else None
+    target = str(arguments[name]) if name is not None and name in arguments else call.target
+    return replace(call, arguments=dict(arguments), target=target, approval="", problem=None, fault=None)
+
+
 def _add(a: Spend, b: Spend) -> Spend:
     return Spend(
         a.turns + b.turns,
@@ -263,5 +325,10 @@ _FOLDS: Mapping[type, Callable[[State, Event, Any], None]] = MappingProxyType(
         CheckEvaluated: _check_evaluated,
         VerdictGiven: _verdict_given,
         CeilingReached: _ceiling_reached,
+        ModelSwitched: _model_switched,
+        OutputCapped: _output_capped,
+        ApprovalAsked: _approval_asked,
+        AnswerRead: _answer_read,
+        EscalationAnswered: _escalation_answered,
     }
 )

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from capataz.events.facts import CeilingReached, ModelCallFailed, RunEnded, RunEscalated
+from capataz.events.facts import (
+    CeilingReached,
+    ModelCallFailed,
+    ModelSwitched,
+    OutputCapped,
+    RunEnded,
+    RunEscalated,
+)
 from capataz.kernel.closing import best_answer
 from capataz.kernel.commands import Command, DrawWait, Record
 from capataz.kernel.room import seconds_left
 from capataz.kernel.state import State
+
+LEAST_ROOM = 256
+"""Tokens of output below which asking again for less makes no sense."""
+
+SUPERVISIONS = 2
+"""How often a supervisor may step in before a person is asked."""
 
 
 def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]:
@@ -17,9 +30,22 @@ def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]
     left = seconds_left(state)
     if left is not None and left <= 0:
         return (Record(CeilingReached("seconds", state.ceilings.seconds or 0.0, state.spend.seconds)),)
+    if (other := _another_way(state, failed)) is not None:
+        return (Record(other),)
     if failed.attempt < table.retries(fault):
         return (DrawWait(table.rule(fault), failed.attempt, fault.wait, fault.reason, failed.turn, left),)
     return (Record(_terminal(state, failed)),)
+
+
+def _another_way(state: State, failed: ModelCallFailed) -> ModelSwitched | OutputCapped | None:
+    """A next try that differs from the last: the next model on a rate limit, less output where that did not fit."""
+    fault, started = failed.fault, state.started
+    models = (started.model, *started.fallbacks) if started is not None else ()
+    if fault.row == "rate_limit" and state.model + 1 < len(models):
+        return ModelSwitched(failed.turn, models[state.model + 1], models[state.model], fault.reason)
+    if fault.room is not None and fault.room >= LEAST_ROOM and state.cap is None:
+        return OutputCapped(failed.turn, fault.room, fault.reason)
+    return None
 
 
 def _own_limit(state: State, failed: ModelCallFailed) -> CeilingReached:
@@ -35,6 +61,10 @@ def _terminal(state: State, failed: ModelCallFailed) -> RunEnded | RunEscalated:
     detail = f"{fault.row}: {fault.message} (after {tries} {'try' if tries == 1 else 'tries'})"
     missing = tuple(act.name for act in state.ledger.open_acts())
     terminal = state.rules.policy.faults.rule(fault).terminal
+    if terminal == "supervisor" and not (state.started is not None and state.started.supervised):
+        terminal = "human"
+    if terminal == "supervisor" and state.supervisions >= SUPERVISIONS:
+        terminal = "human"
     if terminal == "supervisor" or terminal == "human":
         return RunEscalated(fault.row, detail, terminal, answer, missing, state.ledger.evidence())
     if terminal == "partial":

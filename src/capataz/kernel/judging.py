@@ -27,12 +27,20 @@ def judge_signals(state: State) -> tuple[Command, ...]:
 def _verdict(state: State, signal: Signal) -> VerdictGiven:
     policy = state.rules.policy
     mode = policy.mode(signal.guard)
-    if signal.guard == "finishing" and (checks_passed(state) or not missing(state)):
+    if signal.advice == "fail-turn" and not _concerns(state, signal):
         mode = "observe"
     verdict = judge(signal, state.heard, state.turn, mode)
     if verdict.action == "fail-turn" and state.claims >= policy.claims:
         return replace(verdict, action="stop", note="")
     return verdict
+
+
+def _concerns(state: State, signal: Signal) -> bool:
+    """Whether a failed turn is what it is: not a refusal, a pause or a person's no, and not a claim that is true."""
+    claim = state.claim
+    if claim is None or claim.written or claim.stop in ("refusal", "filter", "pause") or state.rejected:
+        return False
+    return signal.guard != "finishing" or (not checks_passed(state) and bool(missing(state)))
 
 
 def _contradiction(state: State, act: Act) -> VerdictGiven | None:

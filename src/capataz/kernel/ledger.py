@@ -50,6 +50,8 @@ class Act:
     after: str | None = None
     after_at: float = 0.0
     finished: ToolFinished | None = None
+    ruled: Literal["yes", "no"] | None = None
+    """What a person said about it, where nothing else could tell."""
     seq: int = -1
     """Position of the newest fact about it: the evidence."""
     runs: int = 1
@@ -66,6 +68,8 @@ class Act:
 
     @property
     def standing(self) -> Standing:
+        if self.ruled is not None:
+            return "confirmed" if self.ruled == "yes" else "denied"
         if self.after == "yes":
             return "confirmed" if self.before != "yes" or self.facts.tied else "already"
         if self.after == "no" and self.settled:
@@ -148,10 +152,15 @@ class Ledger:
 
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(
-            Evidence("effect", act.name, "confirmed by read-back", act.seq)
+            Evidence("effect", act.name, "confirmed by a person" if act.ruled else "confirmed by read-back", act.seq)
             for act in self.acts.values()
             if act.standing == "confirmed"
         )
+
+    def rule(self, answer: Literal["yes", "no"], seq: int) -> None:
+        """A person says how the acts in doubt ended."""
+        for act in self.doubts():
+            act.ruled, act.seq = answer, seq
 
     def standing(self) -> tuple[str, ...]:
         """Keys of what was made or may have been made, for the other runs of the same root."""

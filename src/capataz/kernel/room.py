@@ -44,9 +44,10 @@ def next_call(state: State) -> CallModel:
         attempt=state.attempt,
         purpose="loop",
         prompt_bound=state.prompt_bound,
-        max_output=output_room(state),
+        max_output=_least(output_room(state), state.cap),
         seconds=seconds_left(state),
         money=money_left(state),
+        model=state.model,
     )
 
 
@@ -66,4 +67,9 @@ def closing_call(state: State) -> CallModel | None:
         max_output=policy.closing_tokens if room is None else min(room, policy.closing_tokens),
         seconds=policy.closing_seconds if seconds is None else min(seconds, policy.closing_seconds),
         money=money_left(state, closing=True),
+        model=state.model,
     )
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)

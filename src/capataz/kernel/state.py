@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 from capataz.events.facts import (
+    AnswerRead,
     Call,
     CeilingReached,
     Ceilings,
@@ -22,6 +23,7 @@ from capataz.events.facts import (
     ToolFacts,
     ToolFinished,
     VerdictGiven,
+    Versions,
 )
 from capataz.guards.base import Signal
 from capataz.kernel.ledger import Ledger
@@ -110,6 +112,27 @@ class State:
     spend_money: Decimal | None = Decimal(0)
     child_spend: Spend = field(default_factory=Spend)
 
+    versions: Versions = Versions()
+    """What the worker that drives the run now runs with."""
+    approved: set[str] = field(default_factory=set[str])
+    """Digests of calls a person has approved."""
+    asked: str = ""
+    """Digest of the call that a person was asked about last."""
+    rejected: dict[tuple[str, str | None], str] = field(default_factory=dict[tuple[str, str | None], str])
+    """Effects (tool, target) a person has rejected, with the reason given."""
+    supervisions: int = 0
+    """How often a supervisor was asked in this run."""
+    abort: str | None = None
+    """A person ordered the end; the words that came with it."""
+    model: int = 0
+    """Which model of the list is asked now: 0 is the agent's own."""
+    cap: int | None = None
+    """Largest output the provider said would fit."""
+    read: AnswerRead | None = None
+    """The newest validation of a typed answer."""
+    misread: int = 0
+    """How often an answer was not of the type asked for."""
+
     ended: RunEnded | None = None
     escalated: RunEscalated | None = None
 
@@ -123,7 +146,8 @@ class State:
 
     @property
     def over(self) -> bool:
-        return self.ended is not None or self.escalated is not None
+        """Nothing can be done here: the run has ended, or a person has to decide."""
+        return self.ended is not None or (self.escalated is not None and self.escalated.to == "human")
 
     @property
     def claim(self) -> ModelReplied | None:

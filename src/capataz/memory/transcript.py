@@ -15,6 +15,7 @@ import orjson
 from capataz.events.facts import (
     JSON,
     Call,
+    EscalationAnswered,
     Event,
     MessageReceived,
     ModelReplied,
@@ -73,6 +74,9 @@ class Transcript:
             case MessageReceived(role=role, text=text):
                 self._close()
                 self.messages.append(Message("user", text if role == "user" else f"{NOTE_MARK} {text}"))
+            case EscalationAnswered(action="answer", text=text, by=by):
+                self._close()
+                self.messages.append(Message("user", f"[from {by}] {text}"))
             case VerdictGiven(note=note) if note:
                 self._note(note)
             case _:

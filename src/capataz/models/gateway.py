@@ -26,6 +26,7 @@ from capataz.events.facts import (
     Usage,
 )
 from capataz.mistakes import ModelRefused
+from capataz.models.dialects.textcalls import calls_in_text
 from capataz.models.prices import price
 from capataz.ports import Clock, Model, ModelRequest, RawCall, Reply
 
@@ -115,6 +116,7 @@ class Gateway:
             opaque=reply.opaque,
             seconds=seconds,
             first_byte=reply.first_byte,
+            written=_written(ask, reply),
         )
 
     def _priced(self, ask: Ask, reply: Reply) -> Usage:
@@ -136,3 +138,11 @@ class Gateway:
             words = f"the call could cost ${most:.4f}; ${ask.money:.4f} is left"
             return Fault("ours", "money", words, retries=0, origin="ours")
         return None
+
+
+def _written(ask: Ask, reply: Reply) -> tuple[str, ...]:
+    """Tools whose calls stand in the text of a reply that asked for none: small models do that. Never run."""
+    if reply.calls or ask.purpose != "loop" or not ask.request.tools:
+        return ()
+    names = [tool.name for tool in ask.request.tools]
+    return tuple(call.name for call in calls_in_text(reply.text, names))

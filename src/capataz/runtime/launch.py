@@ -83,15 +83,15 @@ async def launch(spec: Spec, task: Task, yard: Yard) -> Outcome:
 
 async def resume(spec: Spec, run: str, yard: Yard, reason: str = "recovered") -> Outcome:
     """Take up a run whose worker is gone, or that was suspended, from its log."""
+    if (state := fold(spec.rules, await yard.store.read(run))).over:
+        return outcome_of(state)
     lease = await yard.store.claim(run, yard.owner)
     state = fold(spec.rules, await yard.store.read(run))
-    if state.ended is not None:
-        return outcome_of(state)
     if state.started is None or state.started.agent != spec.name:
         owner = state.started.agent if state.started is not None else "nobody"
         raise Misuse(f"run {run} belongs to agent {owner!r}, not to {spec.name!r}: resume it with that agent")
     journal = Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run))
-    journal.record(RunResumed(lease.epoch, reason))
+    journal.record(RunResumed(lease.epoch, reason, spec.versions))
     await journal.durable()
     return await _drive(spec, yard, journal)
 
@@ -113,7 +113,7 @@ def _started(spec: Spec, task: Task, run: str) -> RunStarted:
         agent=spec.name,
         task=task.text,
         role=spec.role,
-        model=f"{spec.worker.provider}:{spec.worker.name}",
+        model=str(spec.worker.voices[0]),
         instructions=spec.instructions,
         tools=spec.worker.toolset.facts,
         checks=tuple(spec.worker.checks),
@@ -125,6 +125,9 @@ def _started(spec: Spec, task: Task, run: str) -> RunStarted:
         versions=spec.versions,
         overhead=spec.overhead,
         standing=task.standing,
+        fallbacks=tuple(str(voice) for voice in spec.worker.voices[1:]),
+        supervised=spec.worker.supervise is not None,
+        typed=spec.worker.read_answer is not None,
     )
 
 

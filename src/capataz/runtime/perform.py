@@ -14,11 +14,14 @@ from typing import Any, Protocol
 from capataz.checks import Check, CheckContext, ConfirmedEffect, evaluate
 from capataz.events.facts import (
     JSON,
+    AnswerRead,
     Call,
     CeilingReached,
     CheckEvaluated,
     ChildEnded,
     EffectChecked,
+    EscalationAnswered,
+    RunEscalated,
     RunStarted,
     ToolFinished,
     ToolStarted,
@@ -26,11 +29,13 @@ from capataz.events.facts import (
     WaitStarted,
 )
 from capataz.kernel.commands import (
+    AskSupervisor,
     CallModel,
     Command,
     ConfirmEffect,
     DrawWait,
     EvaluateChecks,
+    ReadAnswer,
     Record,
     Sleep,
     UseTool,
@@ -53,13 +58,31 @@ CLOSING_WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
-    """The model behind a run and how it is asked: everything about the agent that only the performer needs."""
+class Voice:
+    """A model and how it is called."""
 
     model: Model
     provider: str
     name: str
-    """Name of the model at the provider."""
+    """Its name at the provider."""
+    own_server: bool = False
+    """Served from an address of the user's own: the provider's price list does not apply."""
+
+    @property
+    def priced_as(self) -> str:
+        """Whose price list applies; nobody's for a server of one's own."""
+        return "" if self.own_server else self.provider
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What is behind a run and how it is asked: everything about the agent that only the performer needs."""
+
+    voices: tuple[Voice, ...]
+    """The agent's own model, then those it may hop to on a rate limit."""
     system: str
     toolset: Toolset
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
@@ -67,6 +90,9 @@ class Worker:
     max_output: int | None = None
     temperature: float | None = None
     extra: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    read_answer: Callable[[str], str] | None = None
+    """Says what is wrong with a typed answer; an empty string when nothing is."""
+    supervise: Callable[[RunEscalated, Journal], Awaitable[EscalationAnswered | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +132,7 @@ class Performer:
     ) -> None:
         self._journal, self._worker, self._around = journal, worker, around
         self._delegates, self._beat = delegates, beat
-        self._memo: dict[str, Any] = {}
+        self._memos: dict[int, dict[str, Any]] = {}
 
     async def perform(self, commands: Sequence[Command]) -> None:
         """All commands of one decision; side by side where there are several, since then they are all reads."""
@@ -138,6 +164,11 @@ class Performer:
                 await self._evaluate(command)
             case DrawWait():
                 self._draw(command)
+            case ReadAnswer(turn, text):
+                problem = self._worker.read_answer(text) if self._worker.read_answer is not None else ""
+                self._journal.record(AnswerRead(turn, problem))
+            case AskSupervisor(escalation):
+                await self._supervise(escalation)
             case Sleep(until, turn):
                 await self._around.clock.sleep(max(0.0, until - self._around.clock.now()))
                 self._journal.record(WaitEnded(turn))
@@ -146,9 +177,10 @@ class Performer:
 
     async def _call_model(self, command: CallModel) -> None:
         worker, closing = self._worker, command.purpose == "closing"
+        voice = worker.voices[min(command.model, len(worker.voices) - 1)]
         history: Sequence[Message] = self._journal.state.transcript.messages
         request = ModelRequest(
-            model=worker.name,
+            model=voice.name,
             system=worker.system,
             history=[*history, Message("user", CLOSING_WORDS)] if closing else history,
             tools=worker.toolset.specs,
@@ -157,11 +189,11 @@ class Performer:
             temperature=worker.temperature,
             extra=worker.extra,
             deadlines=_within(worker.deadlines, command.seconds),
-            memo=self._memo,
+            memo=self._memos.setdefault(command.model, {}),
         )
         ask = Ask(
-            worker.model,
-            worker.provider,
+            voice.model,
+            voice.priced_as,
             request,
             command.turn,
             command.attempt,
@@ -170,6 +202,13 @@ class Performer:
             command.money,
         )
         await self._around.gateway.call(ask, self._journal, worker.toolset.read, self._beat)
+
+    async def _supervise(self, escalation: RunEscalated) -> None:
+        """Ask whoever stands above; without an answer a person has to decide."""
+        supervise = self._worker.supervise
+        answer = await supervise(escalation, self._journal) if supervise is not None else None
+        self._journal.record(answer if answer is not None else replace(escalation, to="human"))
+        await self._journal.durable()
 
     def _draw(self, command: DrawWait) -> None:
         seconds = command.rule.wait(command.attempt, command.hint, self._around.chance.fraction())

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast
 
 from capataz.events.facts import (
     ChildEnded,
+    EscalationAnswered,
     Event,
     ModelReplied,
     OutcomeName,
@@ -53,7 +54,7 @@ class Progress:
             self.started_at = event.at
         match event.fact:
             case ModelReplied() as fact:
-                self.turns += fact.purpose in ("loop", "closing")
+                self.turns += fact.purpose == "loop"
                 self._spend(fact.usage.input, fact.usage.output, fact.usage.money)
             case ToolStarted():
                 self.calls += 1
@@ -61,7 +62,7 @@ class Progress:
                 self.turns += spend.turns
                 self.calls += spend.calls
                 self._spend(spend.input_tokens, spend.output_tokens, spend.money)
-            case RunResumed():
+            case RunResumed() | EscalationAnswered():
                 self._stand("running", None, "")
             case RunEscalated(reason=reason):
                 self._stand("escalated", "escalated", reason)

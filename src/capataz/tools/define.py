@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast, get_args, overload
 
 import orjson
 
@@ -25,7 +25,8 @@ from capataz.ports import ToolSpec
 from capataz.tools.readback import ReadBack, read_readback
 from capataz.tools.results import Changed, ToolError
 from capataz.tools.signature import Signature, ToolContext, description, plain, read_signature
-from capataz.tools.usercode import is_async
+from capataz.tools.usercode import Trap, is_async
+from capataz.tools.wording import short_error
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
@@ -65,6 +66,7 @@ class Tool(Generic[P, R]):
     readback: ReadBack | None = field(repr=False, default=None)
     asynchronous: bool = field(repr=False, default=False)
     agent: str | None = None
+    approve: Literal[True] | ReadBack | None = field(repr=False, default=None)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -109,6 +111,17 @@ class Tool(Generic[P, R]):
         """What a model is told of this tool."""
         return ToolSpec(self.name, self.description, self.signature.schema)
 
+    def approval(self, arguments: Mapping[str, JSON]) -> str:
+        """Why a person has to approve a call with these arguments; empty when nobody has to."""
+        if self.approve is None:
+            return ""
+        if self.approve is True:
+            return "this tool always waits for approval"
+        with Trap() as trap:
+            asked = self.approve.function(**self.approve.select(self.signature.bind(arguments), {}))
+            return asked if isinstance(asked, str) else "its rule asks for approval" if asked else ""
+        return f"its rule could not be asked ({short_error(trap.error)})" if trap.error is not None else ""
+
     def target_of(self, arguments: Mapping[str, JSON]) -> str | None:
         """What canonical arguments act on, as text."""
         if self.target is None:
@@ -135,6 +148,7 @@ def tool(
     confirm: Callable[..., Any] | None = None,
     repeatable: bool = False,
     settle: float = 0.0,
+    approve: bool | Callable[..., Any] = False,
     name: str | None = None,
     description: str | None = None,
     max_result: int = 20_000,
@@ -151,6 +165,7 @@ def tool(
     confirm: Callable[..., Any] | None = None,
     repeatable: bool = False,
     settle: float = 0.0,
+    approve: bool | Callable[..., Any] = False,
     name: str | None = None,
     description: str | None = None,
     max_result: int = 20_000,
@@ -166,6 +181,7 @@ def tool(
     confirm: Callable[..., Any] | None = None,
     repeatable: bool = False,
     settle: float = 0.0,
+    approve: bool | Callable[..., Any] = False,
     name: str | None = None,
     description: str | None = None,
     max_result: int = 20_000,
@@ -182,6 +198,7 @@ def tool(
       None or an exception: unknown.
     - `repeatable`: the same act may be done twice in one task.
     - `settle`: seconds after which a "no" from `confirm` is final.
+    - `approve`: True, or a quick synchronous rule on the arguments: a person has to say yes before the act.
     - `max_result`: characters of the result the model is shown; the log keeps all of it.
 
     Raises `ToolMisuse` when the function cannot be offered as it is written.
@@ -206,6 +223,7 @@ def tool(
             confirm=confirm,
             repeatable=repeatable,
             settle=settle,
+            approve=approve,
             words=description,
             max_result=max_result,
         )
@@ -231,6 +249,7 @@ def _make(
     confirm: Callable[..., Any] | None,
     repeatable: bool,
     settle: float,
+    approve: bool | Callable[..., Any],
     words: str | None,
     max_result: int,
 ) -> Tool[..., Any]:
@@ -255,7 +274,18 @@ def _make(
         signature=signature,
         readback=read_readback(confirm, name, signature.names) if confirm is not None else None,
         asynchronous=is_async(function),
+        approve=_approve(approve, name, signature.names),
     )
+
+
+def _approve(approve: bool | Callable[..., Any], name: str, names: tuple[str, ...]) -> Literal[True] | ReadBack | None:
+    if isinstance(approve, bool):
+        return True if approve else None
+    if is_async(approve):
+        raise ToolMisuse(
+            f"tool {name}: approve={approve!r} is asynchronous; a rule is asked at once, write it with def"
+        )
+    return read_readback(approve, name, names)
 
 
 def _caller() -> FrameType:

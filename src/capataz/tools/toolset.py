@@ -84,7 +84,8 @@ class Toolset:
                 words = f"{bad}: the call was not run, write it again"
                 return _problem(raw, turn, position, tool, "contract", "unparsable-arguments", words)
             return _problem(raw, turn, position, tool, "invalid_input", "invalid-arguments", str(bad))
-        return Call(turn, position, raw.id, tool.name, arguments, tool.kind, tool.target_of(arguments))
+        target, approval = tool.target_of(arguments), tool.approval(arguments)
+        return Call(turn, position, raw.id, tool.name, arguments, tool.kind, target, approval=approval)
 
     def _unknown(self, name: str) -> str:
         shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"

@@ -1,0 +1,56 @@
+"""Risky acts wait for a person. What is shown is what will run, and what is approved is exactly that.
+
+An approval is bound by a digest to the stored call and to the versions of tools and policy it was asked under; it is
+executed from the log without asking the model again. A rejection is state, keyed by the effect: the same effect is
+not asked for twice, until the person who gave the task says something new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import orjson
+
+from capataz.events.facts import ApprovalAsked, Call, RunEscalated, ToolRefused
+from capataz.kernel.commands import Command, Record
+from capataz.kernel.ledger import canonical
+from capataz.kernel.state import State
+
+
+def digest_of(state: State, call: Call) -> str:
+    """Binds tool, target, arguments, and the versions of tools and policy."""
+    versions = state.versions
+    bound = [call.tool, call.target, canonical(dict(call.arguments)), versions.tools, versions.policy]
+    return hashlib.sha256(orjson.dumps(bound)).hexdigest()[:24]
+
+
+def shown(call: Call) -> str:
+    """The call as a person reads it before saying yes."""
+    arguments = ", ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in call.arguments.items())
+    return f"{call.tool}({arguments})"
+
+
+def rejected(state: State, call: Call) -> ToolRefused | None:
+    """The refusal of a call whose effect a person has rejected."""
+    words = state.rejected.get((call.tool, call.target))
+    if words is None:
+        return None
+    what = call.tool if call.target is None else f"{call.tool} on {call.target}"
+    reason = f" ({words})" if words else ""
+    return ToolRefused(
+        call, "rejected", f"a person rejected {what}{reason}. Do not ask for it again; say that it was rejected."
+    )
+
+
+def ask_approval(state: State, call: Call) -> tuple[Command, ...]:
+    """Suspend the run until a person has decided about this call; nothing when it may go on."""
+    if not call.approval:
+        return ()
+    digest = digest_of(state, call)
+    if digest in state.approved:
+        return ()
+    words = shown(call)
+    escalation = Record(RunEscalated("approval", f"{words} waits for approval: {call.approval}", answer=state.answer))
+    if state.asked == digest:
+        return (escalation,)
+    return (Record(ApprovalAsked(call.turn, call.position, digest, words, call.approval)), escalation)

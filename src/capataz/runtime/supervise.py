@@ -1,0 +1,114 @@
+"""The supervisor: another agent, or a callable, that is asked before a person when a run cannot go on.
+
+Whatever it does (raise, hang, answer nothing), the run goes on to a person; it can never make a run look done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from capataz.events.facts import JSON, ChildEnded, EscalationAnswered, RunEscalated
+from capataz.runtime.journal import Journal
+from capataz.tools.usercode import Returned, is_async, run_user_code
+
+if TYPE_CHECKING:
+    from capataz.agent import Agent
+    from capataz.app import App
+
+SUPERVISOR_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """What a supervisor, or a person, is told: which run, what was asked, and why it cannot go on."""
+
+    run: str
+    agent: str
+    task: str
+    reason: str
+    detail: str
+    answer: str
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a supervisor decides. "answer" gives the model `text`; "retry" tries again; "abort" ends the run."""
+
+    action: Literal["retry", "answer", "approve", "reject", "correct", "happened", "not-happened", "abort"]
+    text: str = ""
+    arguments: Mapping[str, JSON] | None = None
+
+
+Deciding: TypeAlias = Decision | str | None
+Supervisor: TypeAlias = Callable[[Escalation], Deciding | Awaitable[Deciding]]
+Supervise: TypeAlias = Callable[[RunEscalated, Journal], Awaitable[EscalationAnswered | None]]
+
+
+def escalation_of(fact: RunEscalated, journal: Journal) -> Escalation:
+    started = journal.state.started
+    assert started is not None
+    return Escalation(started.run, started.agent, started.task, fact.reason, fact.detail, fact.answer, fact.missing)
+
+
+def by_callable(function: Supervisor, app: App) -> Supervise:
+    """A function as supervisor: it gets an `Escalation` and gives a `Decision`, words for the model, or None."""
+
+    async def supervise(fact: RunEscalated, journal: Journal) -> EscalationAnswered | None:
+        ending = await run_user_code(
+            partial(function, escalation_of(fact, journal)),
+            {},
+            asynchronous=is_async(function),
+            limit=SUPERVISOR_SECONDS,
+            threads=app.threads,
+        )
+        return _answered(ending.value) if isinstance(ending, Returned) else None
+
+    return supervise
+
+
+def by_agent(agent: Agent, app: App) -> Supervise:
+    """An agent as supervisor: it is told the trouble as a task, and its answer goes to the model of the run."""
+
+    async def supervise(fact: RunEscalated, journal: Journal) -> EscalationAnswered | None:
+        from capataz.runtime.launch import launch
+
+        state = journal.state
+        assert state.started is not None
+        outcome = await launch(agent.prepare(app), _task(escalation_of(fact, journal), journal), app.yard())
+        journal.record(
+            ChildEnded(outcome.run, agent.name, outcome.name, outcome.spend, state.turn, -1, state.ledger.standing())
+        )
+        helped = outcome.name in ("completed", "answered") and bool(outcome.answer.strip())
+        return EscalationAnswered("answer", "supervisor", outcome.answer) if helped else None
+
+    return supervise
+
+
+def _task(escalation: Escalation, journal: Journal) -> Any:
+    from capataz.runtime.launch import Task
+
+    started = journal.state.started
+    assert started is not None
+    text = (
+        f"The agent {escalation.agent!r} cannot go on with this task: {escalation.task}\n"
+        f"Reason: {escalation.reason}. {escalation.detail}\n"
+        f"Its last words: {escalation.answer}\n"
+        "Tell it, in a few sentences, what to do next; or do yourself what your tools allow and say what you did."
+    )
+    return Task(text, started.task_type, None, started.root, started.run, journal.state.ledger.standing())
+
+
+def _answered(given: Any) -> EscalationAnswered | None:
+    match given:
+        case None | "":
+            return None
+        case str():
+            return EscalationAnswered("answer", "supervisor", given)
+        case Decision(action, text, arguments):
+            return EscalationAnswered(action, "supervisor", text, arguments=arguments)
+        case _:  # not a decision: a person has to take one
+            return None
