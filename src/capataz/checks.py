@@ -17,7 +17,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import CodeType
@@ -92,17 +92,6 @@ def as_check(check: AnyCheck) -> Check:
     if wanted:
         return Check(name, cast("Callable[[CheckContext], Any]", check))
     return Check(name, _without_context(cast("Callable[[], Any]", check)))
-
-
-def as_checks(checks: Sequence[AnyCheck]) -> tuple[Check, ...]:
-    """Checks with different names, in order: a repeated name gets a number."""
-    seen: dict[str, int] = {}
-    named: list[Check] = []
-    for check in map(as_check, checks):
-        seen[check.name] = seen.get(check.name, 0) + 1
-        count = seen[check.name]
-        named.append(check if count == 1 else replace(check, name=f"{check.name} ({count})"))
-    return tuple(named)
 
 
 async def evaluate(check: AnyCheck, context: CheckContext, *, threads: Threads | None = None) -> tuple[bool, str]:

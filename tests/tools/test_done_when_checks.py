@@ -20,7 +20,6 @@ from capataz.checks import (
     CheckContext,
     ConfirmedEffect,
     as_check,
-    as_checks,
     command_succeeds,
     effect_happened,
     evaluate,
@@ -98,13 +97,10 @@ async def test_a_check_that_hangs_has_not_passed() -> None:
     over.set()
 
 
-def test_names_come_from_the_function_and_are_made_different() -> None:
-    def one() -> bool:
-        return True
-
-    names = [check.name for check in as_checks([one, one, refund_is_there, lambda: True])]
-    assert names[:3] == ["one", "one (2)", "refund_is_there"]
-    assert names[3].startswith("lambda of line ")
+def test_names_come_from_the_function() -> None:
+    assert as_check(refund_is_there).name == "refund_is_there"
+    assert as_check(Rule()).name == "Rule"
+    assert as_check(lambda: True).name.startswith("lambda of line ")
 
 
 @pytest.mark.parametrize(
