@@ -10,6 +10,7 @@ from capataz.events.facts import (
     Call,
     CeilingReached,
     ChildEnded,
+    EscalationAnswered,
     Event,
     Fact,
     MessageReceived,
@@ -85,7 +86,7 @@ def test_a_call_under_way_is_seen_running(stubborn_run: Sequence[Event]) -> None
     assert trace(stubborn_run[:13]).turns[1].calls[0].state == "running"
 
 
-def test_a_resumed_run_goes_on_after_its_escalation() -> None:
+def test_a_suspended_run_goes_on_when_it_is_answered_and_not_before() -> None:
     facts: list[Fact] = [
         RunStarted("r", "a", "t"),
         MessageReceived("user", "hurry"),
@@ -95,7 +96,9 @@ def test_a_resumed_run_goes_on_after_its_escalation() -> None:
     waiting = trace(log(*facts))
     assert (waiting.outcome, waiting.status) == ("escalated", "escalated")
     assert [type(mark.fact) for mark in waiting.opening] == [MessageReceived]
-    again = trace(log(*facts, RunResumed(2, "answered"), TickPassed(13.0)))
+    facts.append(RunResumed(2, "recovered"))
+    assert trace(log(*facts)).status == "escalated"
+    again = trace(log(*facts, EscalationAnswered("retry", "Ana"), TickPassed(13.0)))
     assert (again.outcome, again.status) == (None, "running")
 
 

@@ -19,8 +19,10 @@ from capataz.cli.options import as_json
 from capataz.cli.render import console, print_json
 from capataz.demo.real import RealRun, World, play_real
 from capataz.demo.scenes import SCENES, Scene
+from capataz.demo.shop import Rows
 from capataz.demo.stage import Played, Side, play
 from capataz.events.facts import JSON
+from capataz.lens.words import counted
 from capataz.mistakes import Misuse
 
 if TYPE_CHECKING:
@@ -115,7 +117,6 @@ def _json(one: Played) -> JSON:
 
 
 def _side_json(side: Side) -> dict[str, JSON]:
-    rows = side.rows
     return {
         "ended": side.ended,
         "said": side.said,
@@ -124,8 +125,12 @@ def _side_json(side: Side) -> dict[str, JSON]:
         "calls": side.calls,
         "tokens": side.tokens,
         "seconds": round(side.seconds, 2),
-        "rows": {"refunds": rows.refunds, "refunded_cents": rows.refunded_cents, "messages": rows.messages},
+        "rows": _rows_json(side.rows),
     }
+
+
+def _rows_json(rows: Rows) -> dict[str, JSON]:
+    return {"refunds": rows.refunds, "refunded_cents": rows.refunded_cents, "messages": rows.messages}
 
 
 # ── a real model ─────────────────────────────────────────────────────────────────────────────────────────
@@ -137,11 +142,11 @@ def _real(model: str, base_url: str | None, world: World, store: str, html: Path
     found = asyncio.run(_play_real(model, base_url, world, store, html, not as_json))
     rows = found.rows
     if as_json:
-        counted: JSON = {"refunds": rows.refunds, "refunded_cents": rows.refunded_cents, "messages": rows.messages}
-        print_json({**outcome_json(found.outcome), "rows": counted, "page": str(html)})
+        print_json({**outcome_json(found.outcome), "rows": _rows_json(rows), "page": str(html)})
     else:
         print_outcome(found.outcome, html.resolve())
-        click.echo(f"in the shop: {rows.refunds} refunds ({rows.refunded_cents / 100:.2f}), {rows.messages} messages")
+        refunds, messages = counted(rows.refunds, "refund"), counted(rows.messages, "message")
+        click.echo(f"in the shop: {refunds} ({rows.refunded_cents / 100:.2f}), {messages}")
     return EXITS[found.outcome.name]
 
 

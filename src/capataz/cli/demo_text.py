@@ -11,7 +11,7 @@ from rich.text import Text
 from capataz.cli.render import styled
 from capataz.demo.clerk import TURNS
 from capataz.demo.stage import Played, Side
-from capataz.lens.words import Tone, duration, short, tone_of
+from capataz.lens.words import Tone, counted, duration, short, tone_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +47,8 @@ def print_scene(out: Console, one: Played) -> None:
 
 
 def _side(side: Side, tone: Tone) -> Text:
-    spent = f"{side.turns} turns · {side.calls} calls · {side.tokens:,} tokens · {duration(side.seconds)}"
+    counts = (counted(side.turns, "turn"), counted(side.calls, "call"), counted(side.tokens, "token"))
+    spent = " · ".join((*counts, duration(side.seconds)))
     denied = Text() if side.honest else styled("  ✗ the shop says otherwise", "bad")
     lines = [styled(side.ended, tone, bold=True) + denied, styled(f"{_rows(side)} · {spent}")]
     if side.said and not side.honest:
@@ -57,9 +58,8 @@ def _side(side: Side, tone: Tone) -> Text:
 
 def _rows(side: Side) -> str:
     rows = side.rows
-    refunds = f"{rows.refunds} refund{'' if rows.refunds == 1 else 's'}"
     paid = f" ({rows.refunded_cents / 100:.2f})" if rows.refunds else ""
-    return f"{refunds}{paid}, {rows.messages} message{'' if rows.messages == 1 else 's'}"
+    return f"{counted(rows.refunds, 'refund')}{paid}, {counted(rows.messages, 'message')}"
 
 
 def print_closing(out: Console, played: Sequence[Played], seconds: float, store: str, html: Path) -> None:

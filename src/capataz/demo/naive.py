@@ -78,7 +78,7 @@ class Chat:
                 if response.status == 200:
                     return await _collect(response, tally)
                 if response.status not in _RETRIED or attempt == _RETRIES:
-                    raise ProviderError(f"{response.status}: {(await response.text())[:120]}")
+                    raise ProviderError(f"{response.status}: {(await response.json())['error']['message']}")
                 wait = float(response.headers.get("Retry-After", 0.5 * 2**attempt))
             await asyncio.sleep(wait)
         raise AssertionError("unreachable")

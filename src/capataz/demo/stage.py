@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from capataz.demo.shop import Rows, Shop
 from capataz.demo.worker import BEHAVIOURS, TASK
 from capataz.events.facts import ModelCallFailed, VerdictGiven
 from capataz.lens.trace import Trace, trace
-from capataz.lens.words import faulted
+from capataz.lens.words import counted, faulted, short
 from capataz.ports import Deadlines
 from capataz.testing.worker import UnreliableWorker
 
@@ -120,7 +120,7 @@ async def _naively(scene: Scene, worker: UnreliableWorker, shop: Shop) -> Side:
         except TimeoutError:
             ended = f"still waiting when the demo cut it off after {PATIENCE:g} s"
         except (ProviderError, KeyError, ValueError) as error:
-            ended = f"crashed: {type(error).__name__}: {str(error)[:60]}"
+            ended = f"crashed: {type(error).__name__}: {short(str(error), 60)}"
     rows = shop.rows()
     honest = success == done(rows)
     return Side(ended, said, honest, tally.turns, tally.calls, tally.tokens, time.monotonic() - begun, rows)
@@ -149,14 +149,13 @@ def deeds(tree: Trace) -> tuple[str, ...]:
     found: list[str] = []
     failures = [fact for fact in marks if isinstance(fact, ModelCallFailed)]
     if failures:
-        times = f"{len(failures)} calls" if len(failures) > 1 else "a call"
-        found.append(f"saw {times} fail ({faulted(failures[-1].fault)})")
+        found.append(f"saw {counted(len(failures), 'model call')} fail ({faulted(failures[-1].fault)})")
     waits = sum(len(turn.waits) for turn in tree.turns)
     if waits:
         found.append(f"tried again {_times(waits)}")
     refused = [call for turn in tree.turns for call in turn.calls if call.state == "refused"]
     found += [
-        f"refused {sum(call.refusal == reason for call in refused)} {words}"
+        f"refused {counted(sum(call.refusal == reason for call in refused), *words)}"
         for reason, words in _REFUSED.items()
         if any(call.refusal == reason for call in refused)
     ]
@@ -165,7 +164,7 @@ def deeds(tree: Trace) -> tuple[str, ...]:
     if nudges:
         found.append(f"nudged {_times(nudges)}")
     if failed:
-        found.append(f"sent {'a turn' if failed == 1 else f'{failed} turns'} back")
+        found.append(f"sent {counted(failed, 'turn')} back")
     found += [f"stopped it: {v.words}" for v in verdicts if v.action in ("stop", "escalate")]
     confirmed = [call.call.tool for turn in tree.turns for call in turn.calls if call.confirmed]
     if confirmed:
@@ -173,13 +172,13 @@ def deeds(tree: Trace) -> tuple[str, ...]:
     return tuple(found)
 
 
-_REFUSED: dict[str, str] = {
-    "ledger": "repeated acts",
-    "unknown-tool": "calls of an unknown tool",
-    "invalid-arguments": "calls with wrong arguments",
-    "truncated": "calls that were cut off",
-    "not-run": "calls behind a failed one",
-    "policy": "calls by policy",
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    "ledger": ("repeated act", "repeated acts"),
+    "unknown-tool": ("call of an unknown tool", "calls of an unknown tool"),
+    "invalid-arguments": ("call with wrong arguments", "calls with wrong arguments"),
+    "truncated": ("call that was cut off", "calls that were cut off"),
+    "not-run": ("call behind a failed one", "calls behind a failed one"),
+    "policy": ("call by policy", "calls by policy"),
 }
 
 

@@ -19,6 +19,7 @@ from capataz.events.facts import (
     CheckEvaluated,
     ChildEnded,
     EffectChecked,
+    EscalationAnswered,
     Event,
     Fault,
     ModelCallFailed,
@@ -28,7 +29,6 @@ from capataz.events.facts import (
     Purpose,
     RunEnded,
     RunEscalated,
-    RunResumed,
     RunStarted,
     Spend,
     TickPassed,
@@ -295,7 +295,7 @@ class Folding:
                 self._warn(f"the ceiling of {limit:g} {ceiling} was reached ({used:g} used)")
             case RunEnded() | RunEscalated() as fact:
                 self.trace.ending, self.trace.ending_seq = fact, event.seq
-            case RunResumed() if isinstance(self.trace.ending, RunEscalated):
+            case EscalationAnswered():
                 self.trace.ending = self.trace.ending_seq = None
             case _:
                 pass

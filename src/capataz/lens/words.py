@@ -16,17 +16,22 @@ import orjson
 from capataz.events.facts import (
     JSON,
     Answer3,
+    AnswerRead,
+    ApprovalAsked,
     Call,
     CeilingReached,
     CheckEvaluated,
     ChildEnded,
     EffectChecked,
+    EscalationAnswered,
     Fact,
     Fault,
     MessageReceived,
     ModelCallFailed,
     ModelCallStarted,
     ModelReplied,
+    ModelSwitched,
+    OutputCapped,
     RunEnded,
     RunEscalated,
     RunLabelled,
@@ -78,12 +83,16 @@ def tone_of(outcome: str | None) -> Tone:
 
 def line(fact: Fact) -> Line:
     """The fact in words."""
-    if isinstance(fact, ModelCallStarted | ModelReplied | ModelCallFailed | WaitStarted | WaitEnded):
+    if isinstance(fact, ModelCallStarted | ModelReplied | ModelCallFailed | AnswerRead):
         return _of_model(fact)
+    if isinstance(fact, ModelSwitched | OutputCapped | WaitStarted | WaitEnded):
+        return _of_trying(fact)
     if isinstance(fact, ToolRefused | ToolStarted | ToolFinished | EffectChecked | ChildEnded):
         return _of_tool(fact)
-    if isinstance(fact, CheckEvaluated | VerdictGiven | CeilingReached | RunEscalated | RunEnded):
+    if isinstance(fact, CheckEvaluated | VerdictGiven | CeilingReached | RunEnded):
         return _of_judgement(fact)
+    if isinstance(fact, ApprovalAsked | EscalationAnswered | RunEscalated):
+        return _of_people(fact)
     return _of_run(fact)
 
 
@@ -102,7 +111,7 @@ def _of_run(fact: RunStarted | RunResumed | MessageReceived | TickPassed | RunLa
             return Line("plain", f"labelled by {by or 'someone'}", f"{word}{f': {detail}' if detail else ''}")
 
 
-def _of_model(fact: ModelCallStarted | ModelReplied | ModelCallFailed | WaitStarted | WaitEnded) -> Line:
+def _of_model(fact: ModelCallStarted | ModelReplied | ModelCallFailed | AnswerRead) -> Line:
     match fact:
         case ModelCallStarted(attempt=attempt, model=model, purpose=purpose):
             again = f", try {attempt + 1}" if attempt else ""
@@ -112,6 +121,16 @@ def _of_model(fact: ModelCallStarted | ModelReplied | ModelCallFailed | WaitStar
             return Line("plain", "says", short(text, 200)) if text or not asked else Line("plain", "asks for", asked)
         case ModelCallFailed(fault=fault, attempt=attempt):
             return Line("bad", f"call failed (try {attempt + 1})", faulted(fault))
+        case AnswerRead(problem=problem):
+            return Line("warn" if problem else "good", f"typed answer {'does not fit' if problem else 'read'}", problem)
+
+
+def _of_trying(fact: ModelSwitched | OutputCapped | WaitStarted | WaitEnded) -> Line:
+    match fact:
+        case ModelSwitched(model=model, before=before, reason=reason):
+            return Line("warn", "switched model", f"from {before} to {model}: {reason}")
+        case OutputCapped(cap=cap, reason=reason):
+            return Line("warn", f"asks for at most {counted(cap, 'token')}", reason)
         case WaitStarted(seconds=seconds, reason=reason):
             return Line("warn", f"waits {duration(seconds)}", reason)
         case WaitEnded():
@@ -135,7 +154,17 @@ def _of_tool(fact: ToolRefused | ToolStarted | ToolFinished | EffectChecked | Ch
             return Line(tone_of(outcome), f"{agent} ended {outcome}", run)
 
 
-def _of_judgement(fact: CheckEvaluated | VerdictGiven | CeilingReached | RunEscalated | RunEnded) -> Line:
+def _of_people(fact: ApprovalAsked | EscalationAnswered | RunEscalated) -> Line:
+    match fact:
+        case ApprovalAsked(shown=shown, reason=reason):
+            return Line("warn", "asks for approval", f"{shown}: {reason}" if reason else shown)
+        case EscalationAnswered(action=action, by=by, text=text):
+            return Line("plain", f"{by or 'someone'} decided: {action.replace('-', ' ')}", text)
+        case RunEscalated(reason=reason, detail=detail, to=to):
+            return Line("warn", f"escalated to a {to}: {reason}", detail)
+
+
+def _of_judgement(fact: CheckEvaluated | VerdictGiven | CeilingReached | RunEnded) -> Line:
     match fact:
         case CheckEvaluated(name=name, passed=passed, detail=detail):
             return Line("good" if passed else "plain", f"check {'passed' if passed else 'not passed'}: {name}", detail)
@@ -144,8 +173,6 @@ def _of_judgement(fact: CheckEvaluated | VerdictGiven | CeilingReached | RunEsca
             return Line(tone, f"{word} · {guard} ({kind})" if guard != kind else f"{word} · {guard}", words, evidence)
         case CeilingReached(ceiling=ceiling, limit=limit, used=used):
             return Line("warn", f"ceiling of {limit:g} {ceiling} reached", f"{used:g} used")
-        case RunEscalated(reason=reason, detail=detail, to=to):
-            return Line("warn", f"escalated to a {to}: {reason}", detail)
         case RunEnded(outcome=outcome, reason=reason, detail=detail):
             return Line(tone_of(outcome), f"{outcome}: {reason}", detail)
 
@@ -201,7 +228,10 @@ def money(amount: Decimal | None) -> str:
 
 def spent(spend: Spend) -> str:
     """What a run used, on one line."""
-    turns = f"{spend.turns} turn{'' if spend.turns == 1 else 's'}"
-    calls = f"{spend.calls} call{'' if spend.calls == 1 else 's'}"
-    tokens = f"{spend.tokens:,} tokens"
-    return f"{turns} · {calls} · {tokens} · {money(spend.money)} · {duration(spend.seconds)}"
+    counts = (counted(spend.turns, "turn"), counted(spend.calls, "call"), counted(spend.tokens, "token"))
+    return " · ".join((*counts, money(spend.money), duration(spend.seconds)))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: "1 turn", "1,200 tokens"."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
