@@ -114,7 +114,7 @@ class ConverseEncoder:
         if system:
             made["system"] = [{"text": system}]
         if not self._flat:
-            choice = {"toolChoice": {"any": {}}} if request.tool_choice == "required" else {}
+            choice: dict[str, Any] = {"toolChoice": {"any": {}}} if request.tool_choice == "required" else {}
             made["toolConfig"] = {"tools": [_tool(tool) for tool in unique(request.tools)], **choice}
         asked_for = settings(request)
         sample(asked_for, self._able, request.model, False, notes)
