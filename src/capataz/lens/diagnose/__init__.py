@@ -1,0 +1,1 @@
+"""What went wrong in recorded runs: findings, pointers and totals. Pure; only the page renderer loads a template."""
