@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 import pytest
-from capataz.cli.main import main
 
+from capataz.cli.main import main
 from scripts import embed
 from tests.docs.fences import ROOT, name, pages
 
@@ -37,11 +37,14 @@ def guards() -> Iterator[str]:
                 yield str(named[0])
 
 
-def commands(group: click.Command, path: str = "capataz") -> Iterator[tuple[str, click.Command]]:
-    yield path, group
-    if isinstance(group, click.Group):
-        for key, command in sorted(group.commands.items()):
-            yield from commands(command, f"{path} {key}")
+def commands(command: click.Command, path: str = "capataz") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for key in command.list_commands(context):
+            inner = command.get_command(context, key)
+            if inner is not None:
+                yield from commands(inner, f"{path} {key}")
 
 
 def test_every_guard_has_a_page() -> None:

@@ -59,6 +59,7 @@ def expect(printed: str, fence: Fence, where: str) -> None:
     assert matches, f"{where}:{fence.line} says\n{fence.body}\nbut this was printed\n{printed}"
 
 
+@pytest.mark.usefixtures("provider")
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
