@@ -36,6 +36,6 @@ def open_store(url: str) -> Store:
 
 def _path(url: str) -> str:
     parts = urlsplit(url)
-    if parts.netloc or parts.query or not url.startswith("sqlite:///") or parts.path in ("", "/"):
+    if parts.netloc or parts.query or not url.startswith("sqlite:///") or not parts.path.strip("/"):
         raise Misuse(f"{url!r} does not name a file: write sqlite:///relative.db or sqlite:////absolute/path.db")
     return unquote(parts.path[1:])
