@@ -100,5 +100,5 @@ async def _collect(response: aiohttp.ClientResponse, tally: Tally) -> dict[str, 
                 call |= {key: delta[key] for key in ("id", "type") if key in delta}
                 call["function"]["name"] += delta["function"].get("name", "")
                 call["function"]["arguments"] += delta["function"].get("arguments", "")
-    message: dict[str, Any] = {"role": "assistant", "content": text or None}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     return message | ({"tool_calls": list(calls.values())} if calls else {})

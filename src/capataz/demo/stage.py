@@ -31,6 +31,9 @@ DEADLINES = Deadlines(connect=2.0, first_byte=1.5, silence=1.5, total=10.0)
 """Short ones, so that a hanging worker does not make a long demo."""
 
 
+_AT_ONCE = 6
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """How one of the two loops ended and what it cost. `honest`: what it reports agrees with the shop."""
@@ -64,17 +67,24 @@ def done(rows: Rows) -> bool:
 
 
 async def play(
-    scenes: Sequence[Scene], app: App, folder: Path, show: Callable[[Played], None], at_once: int = 6
+    scenes: Sequence[Scene],
+    app: App,
+    folder: Path,
+    show: Callable[[Played], None],
+    *,
+    deadlines: Deadlines = DEADLINES,
+    patience: float = PATIENCE,
 ) -> list[Played]:
     """Play the scenes; `show` gets each as soon as it and those before it are over.
 
-    Some are played at the same time, each on a shop (files in `folder`) and a server of its own.
+    Some are played at the same time, each on a shop (files in `folder`) and a server of its own. After `patience`
+    seconds a naive loop that still waits is cut off.
     """
-    gate = asyncio.Semaphore(at_once)
+    gate, stage = asyncio.Semaphore(_AT_ONCE), _Stage(app, folder, deadlines, patience)
 
     async def one(number: int, scene: Scene) -> Played:
         async with gate:
-            return await _play(scene, app, folder, number)
+            return await _play(scene, stage, number)
 
     played: list[Played] = []
     async with asyncio.TaskGroup() as group:
@@ -84,14 +94,24 @@ async def play(
     return played
 
 
-async def _play(scene: Scene, app: App, folder: Path, number: int) -> Played:
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What all scenes share."""
+
+    app: App
+    folder: Path
+    deadlines: Deadlines
+    patience: float
+
+
+async def _play(scene: Scene, stage: _Stage, number: int) -> Played:
     shops = [
-        Shop.open(folder / f"{number}-{who}.db", gateway=scene.gateway, catalogue=scene.catalogue)
+        Shop.open(stage.folder / f"{number}-{who}.db", gateway=scene.gateway, catalogue=scene.catalogue)
         for who in ("naive", "foreman")
     ]
     async with UnreliableWorker(BEHAVIOURS) as first, UnreliableWorker(BEHAVIOURS) as second:
         plain, (foreman, run, tree) = await asyncio.gather(
-            _naively(scene, first, shops[0]), _under_the_foreman(scene, second, shops[1], app)
+            _naively(scene, first, shops[0], stage), _under_the_foreman(scene, second, shops[1], stage)
         )
         violations = (*first.violations, *second.violations)
     return Played(scene, plain, foreman, run, tree.outcome or "running", deeds(tree), violations)
@@ -100,7 +120,7 @@ async def _play(scene: Scene, app: App, folder: Path, number: int) -> Played:
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _naively(scene: Scene, worker: UnreliableWorker, shop: Shop) -> Side:
+async def _naively(scene: Scene, worker: UnreliableWorker, shop: Shop, stage: _Stage) -> Side:
     import aiohttp
 
     offered = tools(shop)
@@ -114,11 +134,11 @@ async def _naively(scene: Scene, worker: UnreliableWorker, shop: Shop) -> Side:
         chat = Chat(session, worker.url("openai"), scene.worker, specs)
         functions = {item.name: item.function for item in offered}
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(stage.patience):
                 said = await naive(TASK, chat, functions, TURNS, tally)
             ended, success = ("stopped at its ceiling" if tally.cut else "returned as a success"), not tally.cut
         except TimeoutError:
-            ended = f"still waiting when the demo cut it off after {PATIENCE:g} s"
+            ended = f"still waiting when the demo cut it off after {stage.patience:g} s"
         except (ProviderError, KeyError, ValueError) as error:
             ended = f"crashed: {type(error).__name__}: {short(str(error), 60)}"
     rows = shop.rows()
@@ -126,16 +146,18 @@ async def _naively(scene: Scene, worker: UnreliableWorker, shop: Shop) -> Side:
     return Side(ended, said, honest, tally.turns, tally.calls, tally.tokens, time.monotonic() - begun, rows)
 
 
-async def _under_the_foreman(scene: Scene, worker: UnreliableWorker, shop: Shop, app: App) -> tuple[Side, str, Trace]:
+async def _under_the_foreman(
+    scene: Scene, worker: UnreliableWorker, shop: Shop, stage: _Stage
+) -> tuple[Side, str, Trace]:
     agent = clerk(
         shop,
         f"{scene.dialect}:{scene.worker}",
         base_url=worker.url(scene.dialect),
         api_key="none-needed",
-        deadlines=DEADLINES,
+        deadlines=stage.deadlines,
     )
-    outcome = await app.arun(agent, TASK, task_type="demo")
-    tree = trace(await app.store.read(outcome.run))
+    outcome = await stage.app.arun(agent, TASK, task_type="demo")
+    tree = trace(await stage.app.store.read(outcome.run))
     rows, spend = shop.rows(), outcome.spend
     ended = f"{outcome.name.capitalize()}: {outcome.reason.replace('_', ' ')}"
     honest = (outcome.name == "completed") == done(rows)
