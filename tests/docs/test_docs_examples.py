@@ -27,7 +27,11 @@ from tests.docs.fences import ROOT, Fence, docstrings, fences, name, pages
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS = 50
 WITH_EXAMPLES = [page for page in pages() if page.is_file() and any(f.runs for f in fences(page.read_text("utf-8")))]
-MODULES = sorted(module.name for module in pkgutil.walk_packages(capataz.__path__, "capataz."))
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(capataz.__path__, "capataz.")
+    if not module.name.endswith("__main__")  # importing it runs the program
+)
 
 
 def run_python(fence: Fence, where: str, namespace: dict[str, Any]) -> str:
