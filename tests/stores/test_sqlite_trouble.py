@@ -230,7 +230,7 @@ async def test_a_file_that_may_grow_no_more_loses_nothing_and_goes_on_when_it_ma
 
 
 READER = """
-import asyncio, os, sys
+import asyncio, concurrent.futures.thread, os, sys
 from capataz.mistakes import StoreError
 from capataz.stores.sqlite import SqliteStore
 

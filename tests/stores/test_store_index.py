@@ -37,7 +37,7 @@ async def test_every_cut_and_every_store_gives_the_same_row(tmp_path: Path, step
     row = await row_of(SqliteStore(tmp_path / "capataz.db"), step)
     assert row == await row_of(MemoryStore(), 1)
     assert (row.status, row.outcome, row.reason) == ("ended", "completed", "effects-confirmed")
-    assert (row.spend.turns, row.spend.calls, row.events) == (6, 3, len(sample()))
+    assert (row.spend.turns, row.spend.calls, row.events) == (5, 3, len(sample()))
     assert row.spend.money is None, "one call has no known price"
 
 
