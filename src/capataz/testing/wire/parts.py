@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -41,15 +41,18 @@ def _refuse(word: str) -> None:
 
 
 def objects(value: object) -> list[Obj]:
-    return [cast("Obj", item) for item in cast("list[object]", value) if isinstance(item, dict)] if isinstance(value, list) else []  # fmt: skip
+    """The objects of a list, whatever else it holds."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Obj", item) for item in items if isinstance(item, dict)]
 
 
 def check_list(value: object, where: str, found: Findings) -> list[Obj]:
     """A list of objects, all of it."""
-    if not found.need(isinstance(value, list) and value, f"{where} is not a list with something in it"):
+    every = cast("list[object]", value) if isinstance(value, list) else []
+    if not found.need(every, f"{where} is not a list with something in it"):
         return []
-    items = objects(value)
-    found.need(len(items) == len(cast("list[object]", value)), f"{where} holds something that is not an object")
+    items = objects(every)
+    found.need(len(items) == len(every), f"{where} holds something that is not an object")
     return items
 
 
@@ -58,7 +61,7 @@ def check_name(name: object, where: str, found: Findings) -> None:
     found.need(ok, f"{where}: the name {name!r} is not 1 to 64 letters, digits, _ or -")
 
 
-def check_unique(names: list[object], where: str, found: Findings) -> None:
+def check_unique(names: Sequence[object], where: str, found: Findings) -> None:
     found.need(len(set(map(str, names))) == len(names), f"{where} are not unique: {names}")
 
 

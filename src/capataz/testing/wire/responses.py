@@ -40,7 +40,7 @@ def check_responses(body: bytes | str | Obj) -> list[str]:
     if _NO_SAMPLING.search(model):
         for name in ("temperature", "top_p"):
             found.need(name not in made or made[name] == 1, f"{model} refuses {name}")
-    include = made.get("include") or []
+    include = cast("list[object]", made.get("include") or [])
     encrypted = "reasoning.encrypted_content" in include
     found.need(not encrypted or _REASONS.search(model), f"{model} does not reason: no encrypted content to include")
     _tools(made, found)
