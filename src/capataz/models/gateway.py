@@ -145,4 +145,4 @@ def _written(ask: Ask, reply: Reply) -> tuple[str, ...]:
     if reply.calls or ask.purpose != "loop" or not ask.request.tools:
         return ()
     names = [tool.name for tool in ask.request.tools]
-    return tuple(call.name for call in calls_in_text(reply.text, names))
+    return tuple(call.name or "a tool" for call in calls_in_text(reply.text, names))
