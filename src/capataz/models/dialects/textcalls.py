@@ -152,9 +152,14 @@ def _read(text: str, ended: bool, names: dict[str, str], bare: bool = False) -> 
                     yield RawCall("", call.name, call.arguments, not ended)
     elif unterminated(text) or (not ended and not bare):
         name = _NAMED.search(text)
-        known = names.get(name[1]) if name else None
-        if known is not None and any(f'"{key}' in text or text.endswith(name[0]) for key in _ARGUMENTS if name):
-            yield RawCall("", known, text, True)
+        if name is not None and name[1] in names and _argued(text[name.end() :]):
+            yield RawCall("", names[name[1]], text, True)
+
+
+def _argued(rest: str) -> bool:
+    """Whether what follows a name is, or begins to be, its arguments: a mere object with a name is no call."""
+    rest = rest.strip().removeprefix(",").strip()
+    return any(f'"{key}"'.startswith(rest) or f'"{key}"' in rest for key in _ARGUMENTS)
 
 
 def _lines(text: str) -> list[JSON]:
