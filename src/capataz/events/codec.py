@@ -90,7 +90,7 @@ def lift(raw: Raw, versions: Mapping[str, int], upcasters: Mapping[tuple[str, in
     return raw
 
 
-_DAMAGED = "the file is damaged or was written by something else: restore it from a backup, or read up to here"
+_DAMAGED = "it is damaged, or something else or a newer version wrote it: upgrade, restore a backup, or read up to here"
 _NEWER = "it was written by a newer version of Capataz: upgrade this one"
 
 
