@@ -75,6 +75,17 @@ async def test_an_answer_that_is_not_streamed() -> None:
             await model.close()
 
 
+@pytest.mark.parametrize("kind", [b"application/json", b"text/plain"])
+async def test_a_stream_under_another_name_is_still_a_stream(kind: bytes) -> None:
+    async def misnamed(peer: Peer) -> None:
+        await peer.say(STREAM.replace(b"text/event-stream", kind), chunk(HELLO), chunk(STOPPED), chunk(DONE) + LAST)
+
+    async with serving(misnamed) as server:
+        model = model_at(server.url)
+        assert (await model.complete(request(), lambda: None)).text == "hello"
+        await model.close()
+
+
 async def test_one_connection_and_one_encoder_serve_the_calls_of_a_run() -> None:
     asked = request()
     async with serving(good) as server:
@@ -264,6 +275,16 @@ async def cut_between_events(peer: Peer) -> None:
     peer.writer.close()
 
 
+async def cut_at_once(peer: Peer) -> None:
+    await peer.say(STREAM)
+    peer.writer.transport.abort()
+
+
+async def cut_while_whole(peer: Peer) -> None:
+    await peer.say(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n", WHOLE[:60])
+    peer.writer.transport.abort()
+
+
 async def ended_early(peer: Peer) -> None:
     await peer.say(STREAM, chunk(HELLO), LAST)
 
@@ -276,14 +297,14 @@ async def nonsense(peer: Peer) -> None:
     await peer.say(b"what is this?\r\n\r\n")
 
 
-@pytest.mark.parametrize("behave", [cut_in_a_chunk, cut_between_events, ended_early])
+@pytest.mark.parametrize("behave", [cut_at_once, cut_in_a_chunk, cut_between_events, ended_early])
 async def test_a_cut_stream_is_a_failed_turn(behave: Behaviour) -> None:
     async with serving(behave) as server:
         fault = await fault_of(model_at(server.url))
     assert (fault.row, fault.reason) == ("transient", "truncated-stream")
 
 
-@pytest.mark.parametrize("behave", [dropped, nonsense])
+@pytest.mark.parametrize("behave", [dropped, nonsense, cut_while_whole])
 async def test_a_broken_connection_is_transient(behave: Behaviour) -> None:
     async with serving(behave) as server:
         fault = await fault_of(model_at(server.url))

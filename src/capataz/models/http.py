@@ -34,6 +34,7 @@ MOST_ERROR_BYTES = 64 * 1024
 LINGER = 1.0
 """Seconds a server may take to end a stream whose end mark was read; also for the body of a refusal."""
 LAST_EVENTS = frozenset(("message_stop", "response.completed", "response.incomplete", "response.failed"))
+_BROKEN = (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, ConnectionError)
 _KEEPALIVE = 30.0
 """Seconds a connection is kept for the next call."""
 
@@ -162,25 +163,38 @@ class HttpModel:
     async def _answer(self, response: aiohttp.ClientResponse, request: ModelRequest, watch: _Watch) -> Reply:
         if not 200 <= response.status < 300:
             raise ModelRefused(await self._refusal(response))
-        if self.profile.streams and response.content_type != "application/json":
-            found = await self._streamed(response, request, watch)
+        first = await self._first(response, watch)
+        # Some servers ignore the wish for a stream, some call one JSON: the first byte never lies.
+        if self.profile.streams and not first.lstrip().startswith((b"{", b"[")):
+            found = await self._streamed(response, request, watch, first)
         else:
-            found = await self._whole(response, request, watch)
+            found = await self._whole(response, request, watch, first)
         if isinstance(found, Fault):
             raise ModelRefused(found)
         return replace(found, first_byte=watch.first_byte)
 
-    async def _whole(self, response: aiohttp.ClientResponse, request: ModelRequest, watch: _Watch) -> Reply | Fault:
-        chunks: list[bytes] = []
+    async def _first(self, response: aiohttp.ClientResponse, watch: _Watch) -> bytes:
+        """The first piece of the body; empty where the connection broke before it."""
+        with suppress(*_BROKEN):
+            return await watch.chunk(response)
+        return b""
+
+    async def _whole(
+        self, response: aiohttp.ClientResponse, request: ModelRequest, watch: _Watch, first: bytes
+    ) -> Reply | Fault:
+        chunks = [first]
         while chunk := await watch.chunk(response):
             chunks.append(chunk)
         return self.dialect.whole(b"".join(chunks), self.profile, request)
 
-    async def _streamed(self, response: aiohttp.ClientResponse, request: ModelRequest, watch: _Watch) -> Reply | Fault:
+    async def _streamed(
+        self, response: aiohttp.ClientResponse, request: ModelRequest, watch: _Watch, first: bytes
+    ) -> Reply | Fault:
         """Whether an answer is whole is the reader's to say, by its end mark, whatever became of the connection."""
         parser, reader = SseParser(), self.dialect.reader(self.profile, request)
-        with suppress(aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, ConnectionError):
-            while chunk := await watch.chunk(response):
+        with suppress(*_BROKEN):
+            chunk = first
+            while chunk:
                 last = False
                 for event, data in parser.feed(chunk):
                     reader.feed(event, data)
@@ -188,6 +202,7 @@ class HttpModel:
                 if last:
                     await _drain(response)
                     return reader.finish()
+                chunk = await watch.chunk(response)
             for event, data in parser.end():
                 reader.feed(event, data)
         return reader.finish()
