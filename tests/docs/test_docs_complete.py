@@ -65,6 +65,20 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert not broken
 
 
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or not page.is_file() or page.suffix != ".md":
+            continue
+        reached.add(page)
+        text = page.read_text(encoding="utf-8")
+        waiting += [(page.parent / match[1]).resolve() for match in LINK.finditer(text)]
+    lost = [name(page) for page in EXISTING if page not in reached]
+    assert not lost, "no link leads to these pages"
+
+
 def test_the_loop_is_shown_as_it_is() -> None:
     page = (DOCS / "how-it-works.md").read_text(encoding="utf-8")
     assert (ROOT / "src" / "capataz" / "kernel" / "decide.py").read_text(encoding="utf-8") in page
