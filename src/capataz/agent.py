@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -203,12 +203,12 @@ class Agent:
         from capataz.tools.define import Tool, tool
         from capataz.tools.toolset import Toolset
 
-        made: list[Tool] = []
+        made: list[Tool[..., Any]] = []
         for item in self.tools:
             if isinstance(item, AgentTool):
                 made.append(_agent_tool(item))
             else:
-                made.append(item if isinstance(item, Tool) else tool(item))
+                made.append(cast("Tool[..., Any]", item) if isinstance(item, Tool) else tool(item))
         return Toolset(made)
 
     def _checks(self) -> dict[str, Check]:
@@ -246,8 +246,8 @@ class Agent:
         from capataz.runtime.supervise import by_agent, by_callable
 
         if isinstance(self.supervisor, Agent):
-            return by_agent(self.supervisor, app)
-        return by_callable(self.supervisor, app)
+            return by_agent(self.supervisor.prepare(app), app.yard())
+        return by_callable(self.supervisor, app.threads)
 
     def _check_price(self, app: App, provider: str, name: str) -> None:
         from capataz.events.facts import Usage

@@ -46,15 +46,18 @@ async def waiting(store: Store, limit: int = 100) -> list[Waiting]:
 
 def read_waiting(events: list[Event]) -> Waiting | None:
     """What a run waits for, from its log; None when it does not wait."""
-    started, escalation, approval, since = None, None, None, 0.0
+    started: RunStarted | None = None
+    escalation: RunEscalated | None = None
+    approval: ApprovalAsked | None = None
+    since = 0.0
     for event in events:
         match event.fact:
-            case RunStarted() as started:
-                pass
-            case ApprovalAsked() as approval:
-                pass
-            case RunEscalated() as escalation:
-                since = event.at
+            case RunStarted() as fact:
+                started = fact
+            case ApprovalAsked() as fact:
+                approval = fact
+            case RunEscalated() as fact:
+                escalation, since = fact, event.at
             case EscalationAnswered():
                 escalation = approval = None
             case _:

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from capataz.events.facts import JSON, ChildEnded, EscalationAnswered, RunEscalated
 from capataz.runtime.journal import Journal
-from capataz.tools.usercode import Returned, is_async, run_user_code
-
-if TYPE_CHECKING:
-    from capataz.agent import Agent
-    from capataz.app import App
+from capataz.runtime.launch import Spec, Task, Yard, launch
+from capataz.tools.usercode import Returned, Threads, is_async, run_user_code
 
 SUPERVISOR_SECONDS = 300.0
 
@@ -54,7 +51,7 @@ def escalation_of(fact: RunEscalated, journal: Journal) -> Escalation:
     return Escalation(started.run, started.agent, started.task, fact.reason, fact.detail, fact.answer, fact.missing)
 
 
-def by_callable(function: Supervisor, app: App) -> Supervise:
+def by_callable(function: Supervisor, threads: Threads) -> Supervise:
     """A function as supervisor: it gets an `Escalation` and gives a `Decision`, words for the model, or None."""
 
     async def supervise(fact: RunEscalated, journal: Journal) -> EscalationAnswered | None:
@@ -63,24 +60,22 @@ def by_callable(function: Supervisor, app: App) -> Supervise:
             {},
             asynchronous=is_async(function),
             limit=SUPERVISOR_SECONDS,
-            threads=app.threads,
+            threads=threads,
         )
         return _answered(ending.value) if isinstance(ending, Returned) else None
 
     return supervise
 
 
-def by_agent(agent: Agent, app: App) -> Supervise:
+def by_agent(spec: Spec, yard: Yard) -> Supervise:
     """An agent as supervisor: it is told the trouble as a task, and its answer goes to the model of the run."""
 
     async def supervise(fact: RunEscalated, journal: Journal) -> EscalationAnswered | None:
-        from capataz.runtime.launch import launch
-
         state = journal.state
         assert state.started is not None
-        outcome = await launch(agent.prepare(app), _task(escalation_of(fact, journal), journal), app.yard())
+        outcome = await launch(spec, _task(escalation_of(fact, journal), journal), yard)
         journal.record(
-            ChildEnded(outcome.run, agent.name, outcome.name, outcome.spend, state.turn, -1, state.ledger.standing())
+            ChildEnded(outcome.run, spec.name, outcome.name, outcome.spend, state.turn, -1, state.ledger.standing())
         )
         helped = outcome.name in ("completed", "answered") and bool(outcome.answer.strip())
         return EscalationAnswered("answer", "supervisor", outcome.answer) if helped else None
@@ -88,9 +83,7 @@ def by_agent(agent: Agent, app: App) -> Supervise:
     return supervise
 
 
-def _task(escalation: Escalation, journal: Journal) -> Any:
-    from capataz.runtime.launch import Task
-
+def _task(escalation: Escalation, journal: Journal) -> Task:
     started = journal.state.started
     assert started is not None
     text = (
