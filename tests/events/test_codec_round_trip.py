@@ -7,8 +7,7 @@ from typing import get_args
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from capataz.events import codec
 from capataz.events.facts import (

@@ -7,10 +7,8 @@ import sys
 from decimal import Decimal
 
 import pytest
-from genai_prices import Usage as Used
-from genai_prices import calc_price
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from genai_prices import Usage as Used, calc_price
+from hypothesis import given, settings, strategies as st
 
 from capataz.events.facts import Usage
 from capataz.models.prices import price

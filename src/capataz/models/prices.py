@@ -79,8 +79,7 @@ def _linear(rates: _Rates, usage: Usage) -> Decimal:
 @cache
 def _rates(model: str, listed: str) -> _Rates | None:
     """The model's rates where they are plain numbers; None where the list itself has to be asked each time."""
-    from genai_prices import Usage as Used
-    from genai_prices import calc_price
+    from genai_prices import Usage as Used, calc_price
 
     try:
         found = calc_price(Used(input_tokens=0, output_tokens=0), model, provider_id=listed).model_price
@@ -97,8 +96,7 @@ def _rates(model: str, listed: str) -> _Rates | None:
 
 def _listed(model: str, listed: str, usage: Usage) -> Decimal | None:
     """Ask the list, which knows steps and dates. About 0.1 ms."""
-    from genai_prices import Usage as Used
-    from genai_prices import calc_price
+    from genai_prices import Usage as Used, calc_price
 
     used = Used(
         input_tokens=max(usage.input, usage.cache_read + usage.cache_write),
