@@ -163,7 +163,7 @@ def test_spend_stands_beside_its_ceiling() -> None:
     words = " ".join(read(html).words.split())
     assert "turns1of 2" in words
     assert "tokens500of 1,000" in words
-    assert "price unknown" in words
+    assert "moneyunknownof 1" in words
     assert 'style="width:50.0%"' in html
 
 

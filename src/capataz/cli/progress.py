@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from capataz.cli.render import join, styled
+from capataz.cli.render import fact_text, join, styled
 from capataz.events.facts import (
     EffectChecked,
     Event,
@@ -56,4 +56,4 @@ class Progress:
             return styled(f"turn {fact.turn}{again}" if fact.purpose == "loop" else f"{fact.purpose}{again}", "quiet")
         if isinstance(fact, ModelReplied) and not fact.text.strip() and not fact.calls:
             return styled("  (it said nothing)", "quiet")
-        return Text("  ") + join(styled(said.head, said.tone, bold=bool(said.evidence)), styled(said.text))
+        return Text("  ") + fact_text(said, bold=bool(said.evidence))

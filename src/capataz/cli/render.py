@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from rich.tree import Tree
 
 from capataz.events.facts import JSON, Event, RunEnded, RunEscalated, VerdictGiven, WaitEnded
 from capataz.lens.trace import CallView, Trace, TurnView
-from capataz.lens.words import Tone, called, duration, line, said, short, spent, tone_of
+from capataz.lens.words import Line, Tone, called, duration, line, said, short, spent, tone_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,11 +29,18 @@ _CALL: Mapping[str, tuple[str, Tone]] = {
 }
 
 
+_UNBOUND = 120
+"""Columns where nobody says how wide it is: a file, a pipe."""
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console on stdout; colours only where a person looks."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=False)
+    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _UNBOUND
+    return made
 
 
 def print_json(value: JSON) -> None:
@@ -50,6 +58,12 @@ def styled(text: str, tone: Tone = "plain", *, bold: bool = False) -> Text:
 def _harmless(text: str) -> str:
     """Without control characters: text of a model must not steer a terminal."""
     return "".join(c if c in "\n\t" or (ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0) else "�" for c in text)
+
+
+def fact_text(said_of: Line, *, bold: bool = False) -> Text:
+    """A fact in words: what it is in its colour, then the rest."""
+    head = styled(said_of.head, said_of.tone, bold=bold)
+    return head + styled(f" · {said_of.text}") if said_of.text else head
 
 
 def join(*parts: Text) -> Text:
@@ -112,7 +126,7 @@ def call_text(view: CallView, width: int) -> Text:
     text = Text("\n").join([head, result])
     for effect in view.effects:
         said_of = line(effect)
-        text = Text("\n").join([text, styled(f"{said_of.head} {said_of.text}".strip(), said_of.tone)])
+        text = Text("\n").join([text, fact_text(said_of)])
     if view.child:
         text = Text("\n").join([text, styled(f"run {view.child} {view.child_outcome or ''}".strip(), "quiet")])
     return text
@@ -120,7 +134,7 @@ def call_text(view: CallView, width: int) -> Text:
 
 def _mark(tree: Trace, mark: Event) -> Text:
     said_of = line(mark.fact)
-    text = join(styled(said_of.head, said_of.tone, bold=isinstance(mark.fact, VerdictGiven)), styled(said_of.text))
+    text = fact_text(said_of, bold=isinstance(mark.fact, VerdictGiven))
     if said_of.evidence:
         places = ", ".join(dict.fromkeys(tree.label(seq) for seq in said_of.evidence))
         text = Text("\n").join([text, styled(f"evidence: {places}", "quiet")])

@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import click
+from rich.text import Text
 
 from capataz.cli.finding import open_existing
 from capataz.cli.options import as_json, store
@@ -50,25 +51,37 @@ def _print(rows: list[RunRow]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    out = console()
+    names = _ALL if out.width >= _ROOMY else _FEW
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "started", "agent", "ended", "turns", "calls", "tokens", "money", "took", "task"):
+    for name in names:
         right = name in ("turns", "calls", "tokens", "money", "took")
-        table.add_column(name, justify="right" if right else "left", no_wrap=name != "task")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in rows:
-        ended = f"{row.outcome}: {row.reason}" if row.outcome else row.status
-        table.add_row(
-            styled(row.run, "quiet"),
-            styled(datetime.fromtimestamp(row.started_at, UTC).strftime("%m-%d %H:%M"), "quiet"),
-            styled(short(row.agent, 20)),
-            styled(short(ended, 32), tone_of(row.outcome)),
-            str(row.spend.turns),
-            str(row.spend.calls),
-            f"{row.spend.tokens:,}",
-            money(row.spend.money) if row.spend.money is not None else "?",
-            duration(row.spend.seconds),
-            styled(short(row.task, 60)),
-        )
-    console().print(table)
+        cells = _cells(row)
+        table.add_row(*(cells[name] for name in names))
+    out.print(table)
+
+
+_ROOMY = 115
+_ALL = ("run", "started", "agent", "ended", "turns", "calls", "tokens", "money", "took", "task")
+_FEW = ("run", "ended", "turns", "calls", "took")
+
+
+def _cells(row: RunRow) -> dict[str, Text]:
+    ended = f"{row.outcome}: {row.reason}" if row.outcome else row.status
+    return {
+        "run": styled(row.run, "quiet"),
+        "started": styled(datetime.fromtimestamp(row.started_at, UTC).strftime("%m-%d %H:%M"), "quiet"),
+        "agent": styled(short(row.agent, 16)),
+        "ended": styled(short(ended, 28), tone_of(row.outcome)),
+        "turns": styled(str(row.spend.turns)),
+        "calls": styled(str(row.spend.calls)),
+        "tokens": styled(f"{row.spend.tokens:,}"),
+        "money": styled("?" if row.spend.money is None else money(row.spend.money)),
+        "took": styled(duration(row.spend.seconds)),
+        "task": styled(short(row.task, 60)),
+    }
 
 
 def _json(row: RunRow) -> JSON:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from capataz.agent import Agent, Budget
 from capataz.checks import Check, CheckContext
 from capataz.demo.shop import Shop
-from capataz.demo.worker import ORDER
+from capataz.demo.worker import CENTS, ORDER
 from capataz.ports import Deadlines
 from capataz.tools.define import Tool, tool
 
@@ -13,8 +13,8 @@ TURNS = 12
 """The ceiling of both loops, the naive one and ours."""
 
 INSTRUCTIONS = (
-    "You are a clerk of a small shop. Use the tools: find the order, look at it, refund what it cost (in cents) and "
-    "write to the customer. When everything is done, say so in one sentence."
+    "You are a clerk of a small shop. Work with the tools, one step after the other: get the order, refund it, send "
+    "the message. When all of it is done, say so in one sentence."
 )
 
 
@@ -34,8 +34,8 @@ def clerk(
     """An agent that refunds order 81 and tells its customer, on this shop, with this model."""
 
     def refunded(context: CheckContext) -> tuple[bool, str]:
-        done = shop.has_refund(ORDER)
-        return done, f"order {ORDER} {'has' if done else 'has no'} refund in the shop's books"
+        done = shop.has_refund(ORDER, CENTS)
+        return done, f"the shop's books have {'a' if done else 'no'} refund of {CENTS} cents on order {ORDER}"
 
     def told(context: CheckContext) -> tuple[bool, str]:
         done = shop.rows().messages > 0
@@ -47,7 +47,7 @@ def clerk(
         tools=tools(shop),
         instructions=INSTRUCTIONS,
         budget=Budget(turns=TURNS, tokens=200_000, seconds=900),
-        done_when=[Check(f"order {ORDER} is refunded", refunded), Check("the customer is told", told)],
+        done_when=[Check(f"refund of order {ORDER}", refunded), Check("message to the customer", told)],
         deadlines=deadlines or Deadlines(),
         temperature=0,
         base_url=base_url,

@@ -87,7 +87,7 @@ class Shop:
         return {"results": found if self.catalogue else []}
 
     def get_order(self, order_id: str) -> dict[str, Any]:
-        """One order, with what was refunded on it."""
+        """One order: what it was, what it cost in cents, and what was refunded on it."""
         with self._connection() as db:
             row = db.execute("SELECT * FROM orders WHERE id = ?", (order_id,)).fetchone() if self.catalogue else None
             if row is None:
@@ -98,7 +98,12 @@ class Shop:
         return {**dict(row), "refunded_cents": refunded}
 
     def refund(self, order_id: str, cents: int) -> dict[str, Any]:
-        """Pay money back. Nothing here forbids doing it twice: a real gateway would not either."""
+        """Pay money back to the customer of an order.
+
+        Args:
+            order_id: number of the order
+            cents: how much, in cents; a full refund is the `cents` of the order
+        """
         if self.gateway == "declines":
             raise GatewayDown("the payment gateway refused: card network not available")
         if self.gateway == "pending":
@@ -109,7 +114,7 @@ class Shop:
         return {"status": "refunded", "refund": number, "order_id": order_id, "cents": cents}
 
     def send_message(self, order_id: str, text: str) -> dict[str, Any]:
-        """Write to the customer of an order."""
+        """Send a message to the customer of an order."""
         with self._connection() as db:
             kept = text[:_LONGEST_MESSAGE]
             number = db.execute("INSERT INTO messages (order_id, text) VALUES (?, ?)", (order_id, kept)).lastrowid

@@ -12,7 +12,7 @@ from capataz.testing.script import Ask, Behaviour, Seen, Step, Trouble, Turn, sa
 
 ORDER = "81"
 CENTS = 1_250
-TASK = "Order 81 arrived broken. Refund it and write to the customer that it is refunded."
+TASK = "Order 81 arrived broken. Look the order up, refund what it cost, then send the customer a message that says so."
 
 _CLAIM = "Done! I have refunded order 81 in full (12.50) and written to the customer. Is there anything else?"
 _LETTER = "Dear Iris, we are sorry that your glass lamp arrived broken. We have paid 12.50 back to you."
@@ -138,13 +138,13 @@ def _failed_before(seen: Seen) -> bool:
 
 
 def _closing(behaviour: Behaviour) -> Behaviour:
-    """Without tools on offer the model is only asked what it knows: it says the last thing it read, or its claim."""
+    """Without tools on offer the model is only asked what it knows: it tells the last thing it read, or its claim."""
 
     def step(seen: Seen) -> Step:
         if seen.tools or behaviour in (hangs, locked_out):
             return behaviour(seen)
-        read = seen.results[-1].text if seen.results else ""
-        return say(f"This is what I know so far: {read[:200]}" if read else _CLAIM)
+        read = [result.text for result in seen.results if not result.error]
+        return say(f"The last thing I saw is this: {read[-1].splitlines()[0][:200]}" if read else _CLAIM)
 
     return step
 

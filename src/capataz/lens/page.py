@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from capataz.events.facts import Ceilings, EffectChecked, RunEnded, RunEscalated, VerdictGiven, WaitEnded
+from capataz.events.facts import Ceilings, RunEnded, RunEscalated, VerdictGiven, WaitEnded
 from capataz.lens import words
 from capataz.lens.trace import CallView, Trace, TurnView
 from capataz.lens.words import Line, Tone
@@ -133,7 +133,7 @@ def _gauges(tree: Trace) -> list[_Gauge]:
         _gauge("calls", spend.calls, f"{spend.calls}", ceilings.calls),
         _gauge("tokens", spend.tokens, f"{spend.tokens:,}", ceilings.tokens),
         _gauge("seconds", spend.seconds, words.duration(spend.seconds), ceilings.seconds),
-        _gauge("money", float(spend.money or 0), words.money(spend.money), limit),
+        _gauge("money", float(spend.money or 0), "unknown" if spend.money is None else words.money(spend.money), limit),
     ]
 
 
@@ -182,7 +182,8 @@ def _headline(tree: Trace) -> str:
     if ending is None:
         return "It has not ended."
     sentence = ending.detail or ending.reason.replace("-", " ")
-    return sentence[:1].upper() + sentence[1:]
+    first = sentence.split(" ", 1)[0]
+    return sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence
 
 
 def _effect(view: CallView) -> Line:
@@ -191,13 +192,9 @@ def _effect(view: CallView) -> Line:
     if view.state == "refused":
         return Line("quiet", "not run", view.refusal or "")
     if after:
-        last: EffectChecked = after[-1]
-        tones: dict[str, Line] = {
-            "yes": Line("good", "confirmed", last.detail),
-            "no": Line("bad", "not there", last.detail),
-            "unknown": Line("warn", "unknown", last.detail),
-        }
-        return tones[last.answer]
+        heads = {"yes": "confirmed", "no": "not there", "unknown": "unknown"}
+        last = words.line(after[-1])
+        return Line(last.tone, heads[after[-1].answer], last.text)
     if view.state == "in-doubt":
         return Line("bad", "in doubt", "it may still take effect")
     return Line("bad" if view.state == "failed" else "warn", view.state if view.state != "done" else "not confirmed")

@@ -6,6 +6,7 @@ Only what the fact itself says is put into words here; nothing is looked up, jud
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -96,7 +97,7 @@ def line(fact: Fact) -> Line:
     return _of_run(fact)
 
 
-def _of_run(fact: RunStarted | RunResumed | MessageReceived | TickPassed | RunLabelled) -> Line:
+def _of_run(fact: Fact) -> Line:
     match fact:
         case RunStarted(agent=agent, task=task):
             return Line("plain", agent, task)
@@ -109,6 +110,8 @@ def _of_run(fact: RunStarted | RunResumed | MessageReceived | TickPassed | RunLa
         case RunLabelled(success=success, by=by, detail=detail):
             word = {True: "a success", False: "a failure", None: "not labelled"}[success]
             return Line("plain", f"labelled by {by or 'someone'}", f"{word}{f': {detail}' if detail else ''}")
+        case _:  # a fact without words of its own is shown by its name rather than not at all
+            return Line("quiet", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(fact).__name__).lower())
 
 
 def _of_model(fact: ModelCallStarted | ModelReplied | ModelCallFailed | AnswerRead) -> Line:
@@ -144,12 +147,15 @@ def _of_tool(fact: ToolRefused | ToolStarted | ToolFinished | EffectChecked | Ch
         case ToolStarted(tool=tool):
             return Line("quiet", "runs", tool)
         case ToolFinished(call=call, result=result, error=error, in_doubt=doubt):
-            tone: Tone = "bad" if error or doubt else "plain"
-            return Line(tone, called(call), ("in doubt: " if doubt else "") + short(said(result), 160))
-        case EffectChecked(phase=phase, answer=answer, detail=detail):
             return Line(
-                _ANSWERS[answer] if phase == "after" else "quiet", f"read-back {phase} the act: {answer}", detail
+                "bad" if error or doubt else "plain",
+                called(call),
+                ("in doubt: " if doubt else "") + short(said(result), 160),
             )
+        case EffectChecked(phase=phase, answer=answer, detail=detail):
+            tone = _ANSWERS[answer] if phase == "after" else "quiet"
+            more = "" if detail.endswith(f"answered {answer}") else detail  # the head has said it
+            return Line(tone, f"read-back {phase} the act: {answer}", more)
         case ChildEnded(agent=agent, outcome=outcome, run=run):
             return Line(tone_of(outcome), f"{agent} ended {outcome}", run)
 
