@@ -1,6 +1,7 @@
 """What we allow: one value that holds every number the kernel decides by.
 
-A policy is data, readable as a whole; it never acts. Its digest is pinned in the log when a run starts.
+A policy is data, readable as a whole, as Python or as one file; it never acts. Its digest is pinned in the log when a
+run starts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import orjson
+
+from capataz.guards.limits import DEFAULTS, Thresholds
+from capataz.policy.breaker import DEFAULT_BREAKER, BreakerRule
 from capataz.policy.table import FaultTable
 
 Mode = Literal["enforce", "observe", "off"]
@@ -17,7 +22,7 @@ Mode = Literal["enforce", "observe", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The fault table, the modes of the guards, and how patient the kernel is.
+    """The fault table, the breakers, the modes and thresholds of the guards, and how patient the kernel is.
 
     >>> Policy(modes={"searching": "observe"}).mode("searching")
     'observe'
@@ -34,12 +39,41 @@ class Policy:
     """Time held back for the closing call from the ceiling of seconds (at most a quarter of it)."""
     least_output: int = 64
     """A model call that could not say this many tokens is not worth making."""
+    long_wait: float = 60.0
+    """Seconds above which a wait gives the run's slot back, where a queue drives the run."""
+    thresholds: Thresholds = DEFAULTS
+    """The numbers of the guards."""
+    breaker: BreakerRule = DEFAULT_BREAKER
+    """When a provider, or a tool, that fails in a burst is left alone."""
+    provider_breakers: Mapping[str, BreakerRule] = field(default_factory=dict[str, BreakerRule])
+    tool_breakers: Mapping[str, BreakerRule] = field(default_factory=dict[str, BreakerRule])
 
     def mode(self, guard: str) -> Mode:
         return self.modes.get(guard, "enforce")
 
+    def breaker_of(self, *, provider: str = "", tool: str = "") -> BreakerRule:
+        """The numbers of one provider's breaker, or of one tool's."""
+        own = self.tool_breakers.get(tool) if tool else self.provider_breakers.get(provider)
+        return own or self.breaker
+
     @property
     def digest(self) -> str:
         """Twelve hex digits that differ when anything in the policy differs."""
-        shown = repr((sorted(self.faults.rules.items()), sorted(self.modes.items()), self.claims, self.closing_tokens))
-        return hashlib.sha256(shown.encode()).hexdigest()[:12]
+        from capataz.policy.file import plain
+
+        return hashlib.sha256(orjson.dumps(plain(self), option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
+
+    @classmethod
+    def from_toml(cls, text: str, where: str = "policy") -> Policy:
+        """The policy of a file's text. `PolicyMisuse` says what is wrong, where (`where` is the file's name) and how
+        to mend it. What the file does not say has its default.
+        """
+        from capataz.policy.file import read
+
+        return read(text, where)
+
+    def to_toml(self) -> str:
+        """The whole policy as the text of a file, every number written out; `from_toml` gives it back."""
+        from capataz.policy.file import write
+
+        return write(self)
