@@ -1,0 +1,132 @@
+"""A text as a person reads it, at the same offsets.
+
+People and machines write one value in many ways: full-width digits, no-break spaces, typographic dashes, invisible
+characters, JSON and URL escapes. The rules look at a plain copy; what they find is told in offsets of the source.
+The copy keeps its length wherever it can; only invisible characters are taken out, and then a table leads back.
+This module must never change what is shown to anybody: the copy is for looking, not for sending.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+FILLER = "<"
+"""Stands where something was found. No rule matches it, as none matches the placeholder that will stand there."""
+
+_SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_DASHES = "\u2010-\u2015\u2212\ufe58\ufe63"
+_DIGITS = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\U0001d7ce-\U0001d7ff"
+_INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
+_ODD = re.compile(f"[{_SPACES}{_DASHES}{_DIGITS}{_INVISIBLE}\uff01-\uff5e\u2024\u3002]")
+_UNSEEN = re.compile(f"[{_INVISIBLE}]+")
+_SPACE = re.compile(f"[{_SPACES}]")
+_DASH = re.compile(f"[{_DASHES}]")
+
+_ESCAPES = (("\\n", "  "), ("\\r", "  "), ("\\t", "  "), ('\\"', ' "'))
+_PERCENTS = (("%2B", "\0\0+"), ("%2b", "\0\0+"), ("%20", "   "), ("%3A", "  :"), ("%3a", "  :"), ("%3D", "  ="))
+PAD = "\0"
+"""Fills what an escape took more than the character it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The copy, and where its pieces begin in it (`starts`) and how far the source is ahead of each (`ahead`)."""
+
+    text: str
+    starts: tuple[int, ...] = ()
+    ahead: tuple[int, ...] = ()
+
+    def source(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the source behind a span of the copy."""
+        if not self.starts:
+            return start, end
+        first = self.ahead[bisect_right(self.starts, start) - 1]
+        last = self.ahead[bisect_right(self.starts, end - 1) - 1]
+        return start + first, end + last
+
+
+def plain(text: str) -> Plain:
+    """The plain copy of a text."""
+    starts: tuple[int, ...] = ()
+    ahead: tuple[int, ...] = ()
+    if not text.isascii():
+        odd = set(_ODD.findall(text))
+        for char in odd:
+            seen = _seen(char)
+            if seen:
+                text = text.replace(char, seen)
+        if any(not _seen(char) for char in odd):
+            text, starts, ahead = _without_unseen(text)
+    if "\\" in text:
+        text = _unescaped(text, _ESCAPES)
+    return Plain(text, starts, ahead)
+
+
+def unquoted(text: str) -> str:
+    """The copy with the URL escapes that stand around personal data undone. (Inside secrets they are left alone.)"""
+    return _unescaped(text, _PERCENTS) if "%" in text else text
+
+
+def _unescaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
+    for escape, seen in table:
+        if escape in text:
+            text = text.replace(escape, seen)
+    return text
+
+
+def _seen(char: str) -> str:
+    """What an odd character looks like; empty when it is not seen at all."""
+    code = ord(char)
+    if _SPACE.match(char):
+        return " "
+    if _DASH.match(char):
+        return "-"
+    if 0xFF01 <= code <= 0xFF5E:
+        return chr(code - 0xFEE0)
+    if char.isdecimal():
+        return str(int(char))
+    return "" if _UNSEEN.match(char) else "."
+
+
+def _without_unseen(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    pieces: list[str] = []
+    starts: list[int] = []
+    ahead: list[int] = []
+    position = gone = last = 0
+    for match in _UNSEEN.finditer(text):
+        piece = text[last : match.start()]
+        if piece:
+            pieces.append(piece)
+            starts.append(position)
+            ahead.append(gone)
+            position += len(piece)
+        gone += match.end() - match.start()
+        last = match.end()
+    pieces.append(text[last:])
+    starts.append(position)
+    ahead.append(gone)
+    return "".join(pieces), tuple(starts), tuple(ahead)
+
+
+def covered(text: str, spans: list[tuple[int, int]]) -> str:
+    """The copy with every span filled, at unchanged length. Spans are in order and do not overlap."""
+    pieces: list[str] = []
+    last = 0
+    for start, end in spans:
+        pieces.append(text[last:start])
+        pieces.append(FILLER * (end - start))
+        last = end
+    pieces.append(text[last:])
+    return "".join(pieces)
+
+
+def lowered(text: str) -> str:
+    """Lower case at unchanged length, of the letters of ASCII; others may become anything that is not one of those.
+
+    (`str.lower` is slow outside ASCII and makes some letters longer.)
+    """
+    if text.isascii():
+        return text.lower()
+    return text.encode("latin-1", "replace").lower().decode("latin-1")
