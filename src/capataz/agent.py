@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from capataz.checks import Check
     from capataz.guards.base import Guard
     from capataz.runtime.launch import Spec
-    from capataz.runtime.perform import Voice
     from capataz.runtime.supervise import Supervisor
+    from capataz.runtime.worker import Voice
     from capataz.tools.define import Tool
 
 
@@ -90,6 +90,12 @@ class Agent:
     extra: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
+    window: int | None = None
+    """Tokens the model can see at once. None: looked up for known models, else only a refusal says that it is full."""
+    keep_last: int = 8
+    """Messages at the end of a history that are never compressed."""
+    summary_model: str | Model | None = None
+    """Writes the summaries of long histories; the agent's own model where none is given."""
     failover: Sequence[str] = ()
     """Models to hop to, in order, on a rate limit only. Empty: wait instead."""
     supervisor: Agent | Supervisor | None = None
@@ -98,6 +104,8 @@ class Agent:
     """The type the answer must have; what does not validate goes back, then is a contract fault."""
 
     def __post_init__(self) -> None:
+        if self.keep_last < 1:
+            raise Misuse(f"agent {self.name!r}: keep_last={self.keep_last}: at least the last message is always kept")
         if not self.name.strip():
             raise Misuse("an Agent needs a name: it is how its runs are found again")
         if self.done_when and self.role != "acting":
@@ -150,9 +158,10 @@ class Agent:
         from capataz.guards.catalogue import default_guards
         from capataz.guards.watch import Watch
         from capataz.kernel.state import Rules
+        from capataz.models.prices import context_window
         from capataz.runtime.launch import Spec
-        from capataz.runtime.perform import Worker
         from capataz.runtime.typed import TypedAnswer
+        from capataz.runtime.worker import Worker
 
         policy = self.policy or app.policy
         children = {tool.name: tool.agent.prepare(app) for tool in self.tools if isinstance(tool, AgentTool)}
@@ -172,6 +181,7 @@ class Agent:
             extra=self.extra,
             read_answer=typed.problem if typed is not None else None,
             supervise=self._supervise(app),
+            summariser=self._voice(app, self.summary_model) if self.summary_model is not None else None,
         )
         return Spec(
             name=self.name,
@@ -183,6 +193,8 @@ class Agent:
             versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
             overhead=declared + len(system.encode()),
             children=children,
+            window=self.window or context_window(voices[0].name, voices[0].priced_as),
+            keep_last=self.keep_last,
         )
 
     def read(self, outcome: Outcome) -> Outcome:
@@ -224,21 +236,21 @@ class Agent:
 
     def _voices(self, app: App) -> tuple[Voice, ...]:
         """The agent's model and those it may hop to, each resolved once for the whole App."""
-        from capataz.runtime.perform import Voice
-
-        voices: list[Voice] = []
-        for place, given in enumerate((self.model, *self.failover)):
-            if not isinstance(given, str):
-                kind = type(given).__name__
-                voices.append(Voice(given, kind, str(getattr(given, "name", kind))))
-                continue
-            base_url, api_key = (self.base_url, self.api_key) if place == 0 else (None, None)
-            model, name = app.model(given, base_url, api_key)
-            voices.append(Voice(model, given.partition(":")[0], name, own_server=base_url is not None))
+        voices = [self._voice(app, self.model, self.base_url, self.api_key)]
+        voices += [self._voice(app, name) for name in self.failover]
         if self.budget.money is not None:
             for voice in voices:
                 self._check_price(app, voice.priced_as, voice.name)
         return tuple(voices)
+
+    def _voice(self, app: App, given: str | Model, base_url: str | None = None, api_key: str | None = None) -> Voice:
+        from capataz.runtime.worker import Voice
+
+        if not isinstance(given, str):
+            kind = type(given).__name__
+            return Voice(given, kind, str(getattr(given, "name", kind)))
+        model, name = app.model(given, base_url, api_key)
+        return Voice(model, given.partition(":")[0], name, own_server=base_url is not None)
 
     def _supervise(self, app: App) -> Any:
         if self.supervisor is None:

@@ -166,7 +166,7 @@ class App:
         if self._yard is None:
             from capataz.models.gateway import Gateway
             from capataz.runtime.launch import Yard
-            from capataz.runtime.perform import Surroundings
+            from capataz.runtime.worker import Surroundings
             from capataz.runtime.world import RealChance, RealClock
             from capataz.tools.usercode import Threads
 

@@ -128,7 +128,7 @@ async def test_a_rate_limit_hops_at_once_and_waits_only_when_the_list_is_used_up
     agent = Agent("clerk", first, role="talking")
     spec = agent.prepare(world.app)
     from capataz.runtime.launch import Task, launch
-    from capataz.runtime.perform import Voice
+    from capataz.runtime.worker import Voice
 
     worker = replace(spec.worker, voices=(*spec.worker.voices, Voice(second, "other", "m")))
     outcome = await launch(replace(spec, worker=worker), Task("hi"), world.app.yard())
@@ -142,7 +142,7 @@ async def test_a_rate_limit_hops_at_once_and_waits_only_when_the_list_is_used_up
 @pytest.mark.parametrize("row", ["auth", "invalid_input", "transient", "contract", "unknown"])
 async def test_nothing_but_a_rate_limit_hops(world: World, row: Any) -> None:
     from capataz.runtime.launch import Task, launch
-    from capataz.runtime.perform import Voice
+    from capataz.runtime.worker import Voice
 
     second = ScriptedModel("hello")
     spec = Agent("clerk", ScriptedModel(Fault(row, "x", "no")), role="talking").prepare(world.app)

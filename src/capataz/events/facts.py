@@ -26,6 +26,7 @@ from capataz.events.values import (
     Purpose as Purpose,
     Role as Role,
     Row as Row,
+    Said as Said,
     Spend as Spend,
     ToolFacts as ToolFacts,
     Usage as Usage,
@@ -65,6 +66,10 @@ class RunStarted:
     """Whether another agent or a callable is asked before a person."""
     typed: bool = False
     """Whether the answer has to be of a given type."""
+    window: int | None = None
+    """Tokens the model can see at once; None when not known, and then only its own refusal says that it is full."""
+    keep_last: int = 8
+    """Messages at the end of the history that are never compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,40 @@ class CeilingReached:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryCompressed:
+    """Everything before position `upto` of the transcript is now held by `summary`, written from the one before."""
+
+    upto: int
+    summary: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionFailed:
+    """The old summary stays and the run goes on."""
+
+    upto: int
+    reason: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsShortened:
+    """Results of tools before position `upto` of the transcript are shown as marked stubs from now on."""
+
+    upto: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRecalled:
+    """What is remembered of the person's thread with the agent: a summary and what was said since. No plumbing."""
+
+    summary: str
+    said: tuple[Said, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalAsked:
     """A risky act waits for a person. `digest` binds the answer to exactly this call under these versions."""
 
@@ -365,6 +404,10 @@ Fact: TypeAlias = (
     | CheckEvaluated
     | VerdictGiven
     | CeilingReached
+    | HistoryCompressed
+    | CompressionFailed
+    | ResultsShortened
+    | ConversationRecalled
     | ApprovalAsked
     | EscalationAnswered
     | AnswerRead

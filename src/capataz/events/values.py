@@ -147,6 +147,16 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """Something a person or an agent said in a conversation."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    run: str = ""
+    """The run it was said in or started."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """One proof that something is so in the world, and where in the log it was recorded."""
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from capataz.events.facts import JSON, Call, Fact, Purpose, RunEscalated
+from capataz.memory.compress import Plan
 from capataz.policy.table import Rule
 
 
@@ -77,6 +78,14 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
+class Compress:
+    """Ask for a new summary, through the gateway, and write down what came of it."""
+
+    plan: Plan
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadAnswer:
     """Validate a typed answer."""
 
@@ -92,5 +101,14 @@ class AskSupervisor:
 
 
 Command: TypeAlias = (
-    Record | CallModel | UseTool | ConfirmEffect | EvaluateChecks | DrawWait | Sleep | ReadAnswer | AskSupervisor
+    Record
+    | CallModel
+    | UseTool
+    | ConfirmEffect
+    | EvaluateChecks
+    | DrawWait
+    | Sleep
+    | Compress
+    | ReadAnswer
+    | AskSupervisor
 )

@@ -15,6 +15,7 @@ from capataz.kernel.claims import settle_claim
 from capataz.kernel.closing import end, wind_down
 from capataz.kernel.commands import AskSupervisor, Command, Sleep
 from capataz.kernel.completion import checked_done, checks_due
+from capataz.kernel.compressing import make_room
 from capataz.kernel.failures import settle_failure
 from capataz.kernel.judging import judge_signals
 from capataz.kernel.room import next_call
@@ -40,4 +41,6 @@ def decide(state: State) -> tuple[Command, ...]:
     if state.failure is not None:
         return settle_failure(state, state.failure)
     claim = state.claim
-    return (settle_claim(state, claim) if claim else ()) or over_ceiling(state) or (next_call(state),)
+    if claim is not None and (commands := settle_claim(state, claim)):
+        return commands
+    return over_ceiling(state) or make_room(state) or (next_call(state),)

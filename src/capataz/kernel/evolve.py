@@ -19,15 +19,19 @@ from capataz.events.facts import (
     CeilingReached,
     CheckEvaluated,
     ChildEnded,
+    CompressionFailed,
+    ConversationRecalled,
     EffectChecked,
     EscalationAnswered,
     Event,
+    HistoryCompressed,
     MessageReceived,
     ModelCallFailed,
     ModelCallStarted,
     ModelReplied,
     ModelSwitched,
     OutputCapped,
+    ResultsShortened,
     RunEnded,
     RunEscalated,
     RunResumed,
@@ -82,6 +86,7 @@ def _run_started(state: State, event: Event, fact: RunStarted) -> None:
     state.ledger.elsewhere.update(fact.standing)
     state.versions = fact.versions
     state.prompt_bound = fact.overhead + len(fact.task.encode()) + MESSAGE_BYTES
+    state.context_tokens = (fact.overhead + len(fact.task)) // 4
 
 
 def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
@@ -121,6 +126,7 @@ def _model_replied(state: State, event: Event, fact: ModelReplied) -> None:
     if fact.purpose == "loop":
         state.turn, state.reply, state.reply_seq = fact.turn, fact, event.seq
         state.failure, state.attempt, state.turn_failed = None, 0, False
+        state.context_retried = False
         state.calls = {call.position: CallView(call) for call in fact.calls}
     elif fact.purpose == "closing":
         state.closing = "over"
@@ -138,13 +144,17 @@ def _spend(state: State, fact: ModelReplied) -> None:
         state.spend_money += usage.money
     if fact.purpose == "loop" and usage.reported and usage.input > 0:
         state.prompt_bound = usage.tokens + MESSAGE_BYTES
+        state.context_tokens = usage.tokens
     else:
         said = len(fact.text.encode()) + sum(len(str(call.arguments)) + MESSAGE_BYTES for call in fact.calls)
         state.prompt_bound += said + MESSAGE_BYTES
+        state.context_tokens += said // 4
 
 
 def _model_call_failed(state: State, event: Event, fact: ModelCallFailed) -> None:
-    if fact.purpose == "loop":
+    if fact.purpose == "loop" and fact.fault.reason == "context-too-long" and not state.context_retried:
+        state.context_refused = state.context_retried = True
+    elif fact.purpose == "loop":
         state.failure, state.attempt = fact, fact.attempt
     elif fact.purpose == "closing":
         state.closing = "over"
@@ -193,6 +203,7 @@ def _tool_finished(state: State, event: Event, fact: ToolFinished) -> None:
     state.ledger.finish(fact, event.seq)
     text = fact.result if isinstance(fact.result, str) else str(fact.result)
     state.prompt_bound += (len(text) if text.isascii() else len(text.encode())) + MESSAGE_BYTES
+    state.context_tokens += len(text) // 4
     if not fact.error:
         state.last_results = [*state.last_results[-2:], f"{fact.call.tool}: {text[:400]}"]
     view = _view(state, fact.call.turn, fact.call.position)
@@ -250,6 +261,35 @@ def _verdict_given(state: State, event: Event, fact: VerdictGiven) -> None:
 
 def _ceiling_reached(state: State, event: Event, fact: CeilingReached) -> None:
     state.ceiling = fact
+
+
+def _history_compressed(state: State, event: Event, fact: HistoryCompressed) -> None:
+    state.compress_tried = fact.upto
+    _measure(state)
+
+
+def _compression_failed(state: State, event: Event, fact: CompressionFailed) -> None:
+    state.compress_tried = fact.upto
+
+
+def _results_shortened(state: State, event: Event, fact: ResultsShortened) -> None:
+    _measure(state)
+
+
+def _conversation_recalled(state: State, event: Event, fact: ConversationRecalled) -> None:
+    said = [*(item.text for item in fact.said), fact.summary]
+    state.prompt_bound += sum(len(text.encode()) + MESSAGE_BYTES for text in said)
+    state.context_tokens += sum(len(text) for text in said) // 4
+
+
+def _measure(state: State) -> None:
+    """The history was made shorter: its size has to be estimated anew, from its characters and bytes."""
+    overhead = state.started.overhead if state.started is not None else 0
+    messages = state.transcript.messages
+    texts = [message.text + "".join(str(call.arguments) for call in message.calls) for message in messages]
+    state.context_tokens = (overhead + sum(len(text) for text in texts)) // 4
+    state.prompt_bound = overhead + sum(len(text.encode()) + MESSAGE_BYTES for text in texts)
+    state.context_refused = False
 
 
 def _approval_asked(state: State, event: Event, fact: ApprovalAsked) -> None:
@@ -327,6 +367,10 @@ _FOLDS: Mapping[type, Callable[[State, Event, Any], None]] = MappingProxyType(
         CeilingReached: _ceiling_reached,
         ModelSwitched: _model_switched,
         OutputCapped: _output_capped,
+        HistoryCompressed: _history_compressed,
+        CompressionFailed: _compression_failed,
+        ResultsShortened: _results_shortened,
+        ConversationRecalled: _conversation_recalled,
         ApprovalAsked: _approval_asked,
         AnswerRead: _answer_read,
         EscalationAnswered: _escalation_answered,

@@ -105,6 +105,14 @@ class State:
     check_seq: dict[str, int] = field(default_factory=dict[str, int])
     last_results: list[str] = field(default_factory=list[str])
 
+    context_tokens: int = 0
+    """What the history fills of the window: the last reported usage, and characters divided by four since."""
+    context_refused: bool = False
+    """The provider refused the history as too long, and nothing was done about it yet."""
+    context_retried: bool = False
+    compress_tried: int = 0
+    """Position up to which a compression was tried last, whether it worked or not."""
+
     used_calls: int = 0
     prompt_bound: int = 0
     spend_input: int = 0

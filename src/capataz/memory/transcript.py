@@ -8,45 +8,32 @@ still be laid beside the results it belongs to (never between a call and its res
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
-
-import orjson
 
 from capataz.events.facts import (
-    JSON,
     Call,
+    ConversationRecalled,
+    EffectChecked,
     EscalationAnswered,
     Event,
+    Fact,
+    HistoryCompressed,
     MessageReceived,
     ModelReplied,
-    Opaque,
+    ResultsShortened,
     RunStarted,
+    Said,
     ToolFinished,
     ToolRefused,
     VerdictGiven,
 )
-
-NOTE_MARK = "[note from the runtime]"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One neutral message. `call` is the call a tool message answers; `calls` are those an assistant asked for."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    text: str = ""
-    calls: tuple[Call, ...] = ()
-    call: Call | None = None
-    error: bool = False
-    thinking: str = ""
-    opaque: Opaque | None = None
-    image: str | None = None
-    """A `data:` URL that belongs to a tool result or a user message."""
-
-
-def shown(result: JSON) -> str:
-    """A tool's result as the model reads it: text as it is, anything else as JSON."""
-    return result if isinstance(result, str) else orjson.dumps(result).decode()
+from capataz.memory.compress import receipts, stubbed
+from capataz.memory.message import (
+    NOTE_MARK as NOTE_MARK,
+    RECEIPTS_SHOWN,
+    SUMMARY_MARK,
+    Message as Message,
+    shown as shown,
+)
 
 
 @dataclass(slots=True)
@@ -56,17 +43,24 @@ class Transcript:
     messages: list[Message] = field(default_factory=list[Message])
     _open: dict[int, Message | None] = field(default_factory=dict[int, "Message | None"])
     _seen: int = 0
-    """Messages a model has seen: they are never touched again."""
+    """Messages a model has seen: they are never touched again, but for compression."""
+    summary: str = ""
+    receipts: list[str] = field(default_factory=list[str])
+    """Lines for the calls that have left the history."""
+    gone: int = 0
+    """How many messages of the whole transcript are no longer in `messages` as they were."""
+    head: int = 0
+    """How many messages at the beginning stand for those that are gone."""
+    recalled: int = 0
+    """How many messages at the beginning come from the conversation, before the task of this run."""
+    effects: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
 
     def fold(self, event: Event) -> None:
         match event.fact:
             case RunStarted(task=task):
                 self.messages.append(Message("user", task))
-            case ModelReplied(text=text, calls=calls, thinking=thinking, opaque=opaque):
-                self._close()
-                self.messages.append(Message("assistant", text, calls, thinking=thinking, opaque=opaque))
-                self._open = {call.position: None for call in calls}
-                self._seen = len(self.messages)
+            case ModelReplied(purpose="loop" | "closing") as reply:
+                self._reply(reply)
             case ToolFinished(call=call, result=result, error=error):
                 self._answer(call, shown(result), error)
             case ToolRefused(call=call, message=message):
@@ -79,8 +73,29 @@ class Transcript:
                 self.messages.append(Message("user", f"[from {by}] {text}"))
             case VerdictGiven(note=note) if note:
                 self._note(note)
+            case fact:
+                self._remember(fact)
+
+    def _remember(self, fact: Fact) -> None:
+        """The facts about memory itself."""
+        match fact:
+            case EffectChecked(turn=turn, position=position, phase="after", answer=answer):
+                self.effects[turn, position] = {"yes": "confirmed", "no": "denied"}.get(answer, "in doubt")
+            case HistoryCompressed(upto=upto, summary=summary):
+                self._compress(upto, summary)
+            case ResultsShortened(upto=upto):
+                self._shorten(upto)
+            case ConversationRecalled(summary=summary, said=said):
+                self._recall(summary, said)
             case _:
                 pass
+
+    def _reply(self, reply: ModelReplied) -> None:
+        self._close()
+        said = Message("assistant", reply.text, reply.calls, thinking=reply.thinking, opaque=reply.opaque)
+        self.messages.append(said)
+        self._open = {call.position: None for call in reply.calls}
+        self._seen = len(self.messages)
 
     def _answer(self, call: Call, text: str, error: bool) -> None:
         if call.position not in self._open:
@@ -101,3 +116,46 @@ class Transcript:
             self.messages[-1] = replace(last, text=f"{last.text}\n\n{NOTE_MARK} {note}")
         else:
             self.messages.append(Message("user", f"{NOTE_MARK} {note}"))
+
+    # ── what leaves the history ──────────────────────────────────────────────────────────────────────────
+
+    def position(self, index: int) -> int:
+        """The position in the whole transcript of `messages[index]`."""
+        return index - self.head + self.gone
+
+    def _compress(self, upto: int, summary: str) -> None:
+        """The messages before `upto` become a summary and receipts. What stays is the very same messages."""
+        cut = upto - self.gone + self.head
+        self.receipts.extend(receipts(self.coverable(cut), self.effects))
+        self.summary = summary
+        task = self.messages[0 if self.head else self.recalled]
+        standing = [task, Message("user", self._memory())]
+        self._seen = max(0, self._seen - cut) + len(standing)
+        self.messages[:] = [*standing, *self.messages[cut:]]
+        self.gone, self.head = upto, len(standing)
+
+    def coverable(self, cut: int) -> list[Message]:
+        """What a summary up to `messages[cut]` would stand for: neither the task nor an older summary."""
+        if self.head:
+            return self.messages[self.head : cut]
+        first = 1 if self.summary else 0
+        return self.messages[first : self.recalled] + self.messages[self.recalled + 1 : cut]
+
+    def _memory(self) -> str:
+        lines = self.receipts[-RECEIPTS_SHOWN:]
+        left_out = len(self.receipts) - len(lines)
+        older = [f"({left_out} older calls are not listed)"] if left_out else []
+        done = "\n".join([*older, *lines])
+        return f"{SUMMARY_MARK}\n{self.summary}" + (f"\n\nCalls made before:\n{done}" if done else "")
+
+    def _shorten(self, upto: int) -> None:
+        cut = upto - self.gone + self.head
+        for index in range(self.head, min(cut, len(self.messages))):
+            self.messages[index] = stubbed(self.messages[index])
+
+    def _recall(self, summary: str, said: tuple[Said, ...]) -> None:
+        """What is remembered comes before the task that was just given."""
+        before = [Message("user", f"{SUMMARY_MARK}\n{summary}")] if summary else []
+        before += [Message(item.role, item.text) for item in said]
+        self.messages[:0] = before
+        self.summary, self.recalled = summary, len(before)

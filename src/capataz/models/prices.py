@@ -1,4 +1,4 @@
-"""What a call costs, from a price list that comes with a library and is never fetched.
+"""What a call costs (and how much a model can see), from a price list that comes with a library and is never fetched.
 
 A price that is not known is None, which is not the same as free: a run with a ceiling of money must not start calls
 nobody can price, and no figure is ever made up. Importing the list takes about half a second of CPU, so it happens at
@@ -64,6 +64,20 @@ def price(model: str, provider: str, usage: Usage, own: Own = MappingProxyType({
 def load() -> None:
     """Read the list now, so that the first `price` does not take half a second. May run in any thread."""
     _rates("gpt-4o", "openai")
+
+
+@cache
+def context_window(model: str, provider: str) -> int | None:
+    """Tokens the model can see at once, from the same list; None when it does not say."""
+    from genai_prices import Usage as Used, calc_price
+
+    listed = _LISTED.get(provider)
+    if listed is None:
+        return None
+    try:
+        return calc_price(Used(input_tokens=0, output_tokens=0), model, provider_id=listed).model.context_window
+    except (LookupError, ValueError):
+        return None
 
 
 def _linear(rates: _Rates, usage: Usage) -> Decimal:

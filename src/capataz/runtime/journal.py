@@ -27,6 +27,8 @@ class Journal:
         self._on_event = on_event
         self._pending: list[Event] = []
         self._last: Future[None] | None = None
+        self.newest: Fact | None = None
+        """What was recorded last by this journal."""
 
     def record(self, fact: Fact) -> Event:
         """Stamp the fact, fold it into the state, and queue it for writing."""
@@ -34,6 +36,7 @@ class Journal:
         event = Event(self.state.seq + 1, max(now, self.state.now), fact)
         evolve(self.state, event)
         self._pending.append(event)
+        self.newest = fact
         if self._on_event is not None:
             with Trap():  # whoever watches may not disturb what is watched
                 self._on_event(event)

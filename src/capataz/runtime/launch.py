@@ -28,8 +28,9 @@ from capataz.outcome import Outcome
 from capataz.ports import Store
 from capataz.runtime.drive import drive
 from capataz.runtime.journal import Journal
-from capataz.runtime.perform import ChildResult, Delegate, Performer, Surroundings, Worker
+from capataz.runtime.perform import Performer
 from capataz.runtime.report import outcome_of
+from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Spec:
     versions: Versions
     overhead: int
     """Bytes of the instructions and tool declarations."""
+    window: int | None = None
+    keep_last: int = 8
     children: Mapping[str, Spec] = field(default_factory=dict[str, "Spec"])
     """Agents behind tools, by the tool's name."""
 
@@ -128,6 +131,8 @@ def _started(spec: Spec, task: Task, run: str) -> RunStarted:
         fallbacks=tuple(str(voice) for voice in spec.worker.voices[1:]),
         supervised=spec.worker.supervise is not None,
         typed=spec.worker.read_answer is not None,
+        window=spec.window,
+        keep_last=spec.keep_last,
     )
 
 

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
-from capataz.checks import Check, CheckContext, ConfirmedEffect, evaluate
+from capataz.checks import CheckContext, ConfirmedEffect, evaluate
 from capataz.events.facts import (
-    JSON,
     AnswerRead,
-    Call,
     CeilingReached,
     CheckEvaluated,
-    ChildEnded,
     EffectChecked,
-    EscalationAnswered,
-    RunEscalated,
     RunStarted,
     ToolFinished,
     ToolStarted,
@@ -32,6 +27,7 @@ from capataz.kernel.commands import (
     AskSupervisor,
     CallModel,
     Command,
+    Compress,
     ConfirmEffect,
     DrawWait,
     EvaluateChecks,
@@ -40,83 +36,21 @@ from capataz.kernel.commands import (
     Sleep,
     UseTool,
 )
-from capataz.memory.transcript import Message
+from capataz.memory.message import Message
 from capataz.mistakes import CapatazError
-from capataz.models.gateway import Ask, Gateway
-from capataz.ports import Chance, Clock, Deadlines, Model, ModelRequest
+from capataz.models.gateway import Ask
+from capataz.ports import ModelRequest
 from capataz.runtime.journal import Journal
+from capataz.runtime.summarise import summarise
+from capataz.runtime.worker import Delegate, Surroundings, Worker, within
 from capataz.tools.call import use
 from capataz.tools.define import ToolContext
 from capataz.tools.effects import confirm
-from capataz.tools.toolset import Toolset
-from capataz.tools.usercode import Threads
 
 CLOSING_WORDS = (
     "The run is being closed and no more tools can be used. Say in a few sentences, for the person who asked, what "
     "was done, what was found and what was not done. Do not claim anything the results above do not show."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """A model and how it is called."""
-
-    model: Model
-    provider: str
-    name: str
-    """Its name at the provider."""
-    own_server: bool = False
-    """Served from an address of the user's own: the provider's price list does not apply."""
-
-    @property
-    def priced_as(self) -> str:
-        """Whose price list applies; nobody's for a server of one's own."""
-        return "" if self.own_server else self.provider
-
-    def __str__(self) -> str:
-        return f"{self.provider}:{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """What is behind a run and how it is asked: everything about the agent that only the performer needs."""
-
-    voices: tuple[Voice, ...]
-    """The agent's own model, then those it may hop to on a rate limit."""
-    system: str
-    toolset: Toolset
-    checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
-    deadlines: Deadlines = Deadlines()
-    max_output: int | None = None
-    temperature: float | None = None
-    extra: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    read_answer: Callable[[str], str] | None = None
-    """Says what is wrong with a typed answer; an empty string when nothing is."""
-    supervise: Callable[[RunEscalated, Journal], Awaitable[EscalationAnswered | None]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChildResult:
-    """What a sub-agent hands to its parent: its outcome as data, never just its words."""
-
-    result: JSON
-    ended: ChildEnded
-
-
-class Delegate(Protocol):
-    """Runs the agent behind a tool as a child of this run, within what is left of its budget."""
-
-    def __call__(self, call: Call, parent: Journal) -> Awaitable[ChildResult]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every run of a process shares."""
-
-    gateway: Gateway
-    clock: Clock
-    chance: Chance
-    threads: Threads
 
 
 class Performer:
@@ -133,6 +67,18 @@ class Performer:
         self._journal, self._worker, self._around = journal, worker, around
         self._delegates, self._beat = delegates, beat
         self._memos: dict[int, dict[str, Any]] = {}
+        self._how: Mapping[type, Callable[[Any], Awaitable[None]]] = {
+            Record: self._record,
+            CallModel: self._call_model,
+            UseTool: self._use_tool,
+            ConfirmEffect: self._confirm,
+            EvaluateChecks: self._evaluate,
+            DrawWait: self._draw,
+            Sleep: self._sleep,
+            Compress: self._compress,
+            ReadAnswer: self._read_answer,
+            AskSupervisor: self._supervise,
+        }
 
     async def perform(self, commands: Sequence[Command]) -> None:
         """All commands of one decision; side by side where there are several, since then they are all reads."""
@@ -151,27 +97,18 @@ class Performer:
             raise lost.exceptions[0] from None
 
     async def _one(self, command: Command) -> None:
-        match command:
-            case Record(fact):
-                self._journal.record(fact)
-            case CallModel():
-                await self._call_model(command)
-            case UseTool():
-                await self._use_tool(command)
-            case ConfirmEffect():
-                await self._confirm(command)
-            case EvaluateChecks():
-                await self._evaluate(command)
-            case DrawWait():
-                self._draw(command)
-            case ReadAnswer(turn, text):
-                problem = self._worker.read_answer(text) if self._worker.read_answer is not None else ""
-                self._journal.record(AnswerRead(turn, problem))
-            case AskSupervisor(escalation):
-                await self._supervise(escalation)
-            case Sleep(until, turn):
-                await self._around.clock.sleep(max(0.0, until - self._around.clock.now()))
-                self._journal.record(WaitEnded(turn))
+        await self._how[type(command)](command)
+
+    async def _record(self, command: Record) -> None:
+        self._journal.record(command.fact)
+
+    async def _sleep(self, command: Sleep) -> None:
+        await self._around.clock.sleep(max(0.0, command.until - self._around.clock.now()))
+        self._journal.record(WaitEnded(command.turn))
+
+    async def _read_answer(self, command: ReadAnswer) -> None:
+        read = self._worker.read_answer
+        self._journal.record(AnswerRead(command.turn, read(command.text) if read is not None else ""))
 
     # ── the model ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -188,7 +125,7 @@ class Performer:
             max_output=_least(worker.max_output, command.max_output),
             temperature=worker.temperature,
             extra=worker.extra,
-            deadlines=_within(worker.deadlines, command.seconds),
+            deadlines=within(worker.deadlines, command.seconds),
             memo=self._memos.setdefault(command.model, {}),
         )
         ask = Ask(
@@ -203,14 +140,17 @@ class Performer:
         )
         await self._around.gateway.call(ask, self._journal, worker.toolset.read, self._beat)
 
-    async def _supervise(self, escalation: RunEscalated) -> None:
+    async def _compress(self, command: Compress) -> None:
+        await summarise(command, self._worker, self._around.gateway, self._journal)
+
+    async def _supervise(self, command: AskSupervisor) -> None:
         """Ask whoever stands above; without an answer a person has to decide."""
-        supervise = self._worker.supervise
+        supervise, escalation = self._worker.supervise, command.escalation
         answer = await supervise(escalation, self._journal) if supervise is not None else None
         self._journal.record(answer if answer is not None else replace(escalation, to="human"))
         await self._journal.durable()
 
-    def _draw(self, command: DrawWait) -> None:
+    async def _draw(self, command: DrawWait) -> None:
         seconds = command.rule.wait(command.attempt, command.hint, self._around.chance.fraction())
         state = self._journal.state
         if command.longest is not None and seconds >= command.longest:
@@ -281,11 +221,3 @@ class Performer:
 
 def _least(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else min(a, b)
-
-
-def _within(deadlines: Deadlines, seconds: float | None) -> Deadlines:
-    """The deadlines of a call, none of them later than the end of the run."""
-    if seconds is None or seconds >= deadlines.total:
-        return deadlines
-    left = max(seconds, 0.05)
-    return Deadlines(min(deadlines.connect, left), min(deadlines.first_byte, left), min(deadlines.silence, left), left)

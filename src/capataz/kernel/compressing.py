@@ -1,0 +1,65 @@
+"""When the history has to be made shorter, and what happens when that fails.
+
+Never two compressions in a row without new text between them; a compression that fails leaves everything as it was;
+if the history is still too long, the oldest results become stubs; and if even that is not enough, the run ends with
+what it has. The last messages are never touched.
+"""
+
+from __future__ import annotations
+
+from capataz.events.facts import ResultsShortened
+from capataz.kernel.closing import end
+from capataz.kernel.commands import Command, Compress, Record
+from capataz.kernel.state import State
+from capataz.memory.compress import STUB_KEEPS, cut_point, plan
+from capataz.memory.message import Message
+
+TRIGGER = 0.75
+"""Share of the window from which on the history is compressed."""
+FULL = 0.95
+"""Share of the window beyond which a request is not worth sending."""
+LEAST_NEW = 0.1
+"""Share of the window that has to be new since the last compression before there is another."""
+
+
+def make_room(state: State) -> tuple[Command, ...]:
+    """What makes the history shorter before the next call; nothing when it fits, or when its size is not known."""
+    window = state.started.window if state.started is not None else None
+    full = state.context_refused
+    if window is None and not full:
+        return ()
+    size = state.context_tokens
+    if not full and window is not None and size < TRIGGER * window:
+        return ()
+    if commands := _compress(state, window):
+        return commands
+    too_long = full or (window is not None and size >= FULL * window)
+    if not too_long:
+        return ()
+    return _shorten(state) or (end(state, "partial", "context-full", "the history does not fit into the window"),)
+
+
+def _compress(state: State, window: int | None) -> tuple[Command, ...]:
+    transcript = state.transcript
+    cut = cut_point(transcript.messages, state.started.keep_last if state.started is not None else 8)
+    upto = transcript.position(cut)
+    covered = transcript.coverable(cut)
+    new = sum(_size(message) for message in covered)
+    least = LEAST_NEW * window if window is not None else 1
+    if not covered or upto <= state.compress_tried or new < least:
+        return ()
+    return (Compress(plan(covered, upto, transcript.summary), state.turn),)
+
+
+def _shorten(state: State) -> tuple[Command, ...]:
+    transcript = state.transcript
+    cut = cut_point(transcript.messages, state.started.keep_last if state.started is not None else 8)
+    old = transcript.messages[transcript.head : cut]
+    if not any(message.role == "tool" and len(message.text) > STUB_KEEPS * 2 for message in old):
+        return ()
+    return (Record(ResultsShortened(transcript.position(cut), state.turn)),)
+
+
+def _size(message: Message) -> int:
+    """Tokens of a message, with the arguments of its calls: characters divided by four."""
+    return (len(message.text) + sum(len(str(call.arguments)) for call in message.calls)) // 4
