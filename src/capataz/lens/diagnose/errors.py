@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from capataz.events.facts import Event, Fault, ModelCallFailed, ModelReplied, ToolFinished
 from capataz.faults.classify import classify_text
@@ -58,7 +59,7 @@ def errors(events: Sequence[Event], table: FaultTable, times_known: bool) -> Err
             last.pop(key, None)
             continue
         burst.append(event.seq)
-        fault = fact.fault or classify_text(text_of(fact.result)[:2000])
+        fault = fact.fault or _fault(text_of(fact.result)[:2000])
         _count(told, fault)
         before = last.get(key)
         if before is not None:
@@ -74,6 +75,12 @@ def errors(events: Sequence[Event], table: FaultTable, times_known: bool) -> Err
         told.findings.append(_finding("hopeless-retry", case.seqs, words))
     _dropped(told, events, table)
     return told
+
+
+@lru_cache(maxsize=4096)
+def _fault(text: str) -> Fault:
+    """Loops say the same error again and again."""
+    return classify_text(text)
 
 
 def _count(told: Errors, fault: Fault) -> None:
@@ -116,7 +123,7 @@ def _dropped(told: Errors, events: Sequence[Event], table: FaultTable) -> None:
     final = finished[-2].fact
     if not isinstance(final, ToolFinished) or not final.error:
         return
-    fault = final.fault or classify_text(text_of(final.result)[:2000])
+    fault = final.fault or _fault(text_of(final.result)[:2000])
     if fault.row in ("transient", "rate_limit") and table.retries(fault) > 0:
         words = f"{final.call.tool} failed in a way that passes ({fault.reason}); the run ended without another try"
         told.findings.append(_finding("dropped-transient", [finished[-2].seq, finished[-1].seq], words))

@@ -49,6 +49,7 @@ class Subject:
     origin: str
     label: bool | None = None
     task_key: str = ""
+    task_type: str = ""
     usage_known: bool = False
     times_known: bool = False
 

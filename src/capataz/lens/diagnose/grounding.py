@@ -39,11 +39,14 @@ class Evidence:
 
     first: dict[str, int] = field(default_factory=dict[str, int])
     numbers: set[float] = field(default_factory=set[float])
+    read: set[int] = field(default_factory=set[int])
+    """Texts already read: loops bring the same ones again."""
 
     def take(self, text: str, seq: int) -> None:
         """Read one text. Composed values count whole and in their parts."""
-        if len(self.first) > _MOST_VALUES:
+        if len(self.first) > _MOST_VALUES or hash(text) in self.read:
             return
+        self.read.add(hash(text))
         for value in values(text):
             if value in self.first:
                 continue

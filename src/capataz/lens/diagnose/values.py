@@ -19,12 +19,13 @@ _MONTHS = (
 )  # fmt: skip
 _MONTH = {name: number for number, month in enumerate(_MONTHS, 1) for name in (month, month[:3])}
 _MONTH["sept"] = 9
-_NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
-_WRITTEN = re.compile(rf"\b({_NAMES})\.? (\d{{1,2}})(?:st|nd|rd|th)?(?:,? (\d{{4}}))?\b", re.I)
-_REVERSED = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_NAMES})\.?(?:,? (\d{{4}}))?\b", re.I)
+_WRITTEN = re.compile(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?\b(?:,? (\d{4})\b)?")
+_REVERSED = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)? (?:of )?([A-Za-z]{3,9})\b\.?(?:,? (\d{4})\b)?")
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)T?")
 _CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?", re.I)
-_BULLET = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*#]+)\s+", re.M)
+_BULLET = re.compile(r"^[ \t]*(?:\d{1,3}[.)]|[-*#]+)\s+", re.M)
+_TELLING = re.compile(r"[0-9@]")
+_DIGIT = re.compile(r"[0-9]")
 _EDGE = ".,:;/+-%#$€£@"
 _LONGEST = 200_000
 """Characters of one text that are read; more is left out."""
@@ -36,11 +37,14 @@ def values(text: str) -> Iterator[str]:
     >>> list(values("Order #W81: 2 items, $1,250.00 on May 3, 2024 at 3:05 pm"))
     ['2024-05-03', '15:05', 'w81', '1250']
     """
-    text = _BULLET.sub(" ", text[:_LONGEST])
+    text = text[:_LONGEST]
+    if _TELLING.search(text) is None:
+        return
+    text = _BULLET.sub(" ", text)
     found: list[str] = []
-    text = _WRITTEN.sub(lambda m: _dated(found, m.group(3), str(_MONTH[m.group(1).lower()]), m.group(2)), text)
-    text = _REVERSED.sub(lambda m: _dated(found, m.group(3), str(_MONTH[m.group(2).lower()]), m.group(1)), text)
-    text = _ISO.sub(lambda m: _dated(found, m.group(1), m.group(2), m.group(3)), text)
+    text = _WRITTEN.sub(lambda m: _named(found, m, m.group(1), m.group(2)), text)
+    text = _REVERSED.sub(lambda m: _named(found, m, m.group(2), m.group(1)), text)
+    text = _ISO.sub(lambda m: _dated(found, m.group(1), int(m.group(2)), m.group(3)) or m.group(), text)
     text = _CLOCK.sub(lambda m: _timed(found, m), text)
     yield from found
     text = _GROUPED.sub(lambda m: m.group(1).replace(",", ""), text)
@@ -53,9 +57,9 @@ def values(text: str) -> Iterator[str]:
 def plain(token: str) -> str | None:
     """One token in its one form; None where it is a word, or too small a number to tell anything."""
     bare = token.strip(_EDGE)
-    if not any(char.isdigit() for char in bare):
+    if _DIGIT.search(bare) is None:
         return bare.lower() if "@" in bare and "." in bare else None
-    if _NUMBER.fullmatch(bare):
+    if len(bare) <= 24 and _NUMBER.fullmatch(bare):
         number = float(bare)
         if number == int(number) and abs(number) < 13:
             return None
@@ -76,11 +80,18 @@ def pieces(value: str) -> Iterator[str]:
             yield inner
 
 
-def _dated(found: list[str], year: str | None, month: str, day: str) -> str:
+def _named(found: list[str], match: re.Match[str], month: str, day: str) -> str:
+    """What stands in the text after a day and a word beside it: nothing if the word is a month."""
+    number = _MONTH.get(month.lower())
+    return match.group() if number is None else _dated(found, match.group(3), number, day) or match.group()
+
+
+def _dated(found: list[str], year: str | None, month: int, day: str) -> str:
+    """A space, once the date is taken; nothing where there is no such day."""
     try:
-        stamp = date(int(year) if year else 2000, int(month), int(day))
+        stamp = date(int(year) if year else 2000, month, int(day))
     except ValueError:
-        return " "
+        return ""
     found.append(stamp.isoformat() if year else stamp.isoformat()[5:])
     return " "
 

@@ -1,0 +1,228 @@
+"""`capataz diagnose PATH...`: what went wrong in recorded runs of any framework, how often, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+import click
+
+from capataz.cli.options import as_json as json_option
+from capataz.cli.render import console, print_json
+from capataz.events.facts import Kind, RunStarted, Usage
+from capataz.ingest.build import ImportedRun
+from capataz.ingest.parallel import Work, cores, fold_runs
+from capataz.ingest.report import Report
+from capataz.lens.diagnose.examine import Examiner
+from capataz.lens.diagnose.findings import FAILURES, Subject
+from capataz.lens.diagnose.page import page, percent, spent
+from capataz.lens.diagnose.report_json import report_json
+from capataz.lens.diagnose.totals import Totals
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_SMALL = 4 << 20
+"""Bytes below which a second process costs more than it brings."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, allow_dash=True))
+@json_option
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a self-contained page to FILE.")
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="NAME=CLASS", help="What a tool does, where the guess is wrong."
+)
+@click.option("--jobs", type=click.IntRange(1, 256), help="Processes. Without it: one per core, one for small inputs.")
+def diagnose(
+    paths: tuple[Path, ...], as_json: bool, html: Path | None, kinds: tuple[str, ...], jobs: int | None
+) -> None:
+    """Say what went wrong in the recorded runs under PATHS: files, folders, archives, or - for standard input.
+
+    Records are recognised by content: chats, spans, sessions of coding agents, benchmark results, logs of Capataz.
+    The guards that watch live runs are replayed over them. Nothing is changed and nothing leaves this machine.
+
+    \b
+      capataz diagnose traces/ --html report.html
+      zcat old.jsonl.gz | capataz diagnose - --json
+      capataz diagnose traces/ --kind lookup_stock=read
+    """
+    work = Work(paths, _Part, _step, kinds=_classes(kinds))
+    screen = console(stderr=True)
+    totals, report = _read(work, jobs or _jobs(paths), screen)
+    reading = report.as_json()
+    if html is not None:
+        title = ", ".join(str(path) for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
+        html.write_text(page(totals, reading, title), encoding="utf-8", errors="replace")
+        screen.print(f"wrote {html}", markup=False)
+    if as_json:
+        print_json(report_json(totals, reading))
+    else:
+        _print(totals, report, console())
+
+
+@dataclass(slots=True)
+class _Part:
+    """What one worker fills."""
+
+    totals: Totals = field(default_factory=Totals)
+
+
+def _step(part: _Part, run: ImportedRun) -> None:
+    first = run.events[0].fact
+    subject = Subject(
+        run.id,
+        run.source_format,
+        str(run.origin),
+        run.label,
+        run.task_key,
+        (first.task_type or "") if isinstance(first, RunStarted) else "",
+        run.usage_known,
+        run.times_known,
+    )
+    part.totals.add(_examiner().examine(subject, run.events), run.events)
+    for name, guess in run.guesses.items():
+        part.totals.tool(name, guess.kind, guess.target, guess.why)
+
+
+@cache
+def _examiner() -> Examiner:
+    """One per process."""
+    return Examiner(price=_price)
+
+
+_PROVIDERS = (
+    ("claude", "anthropic"),
+    ("gpt", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("gemini", "gemini"),
+    ("deepseek", "deepseek"),
+    ("mistral", "mistral"),
+)
+
+
+def _price(model: str, usage: Usage) -> Decimal | None:
+    """What the price list says of a usage the record reports; estimates are not priced."""
+    if not usage.reported or not model:
+        return None
+    name = model.rsplit("/", 1)[-1].lower()
+    provider = next((provider for prefix, provider in _PROVIDERS if name.startswith(prefix)), None)
+    if provider is None:
+        return None
+    from capataz.models.prices import price
+
+    return price(name, provider, usage)
+
+
+def _classes(said: Sequence[str]) -> dict[str, Kind]:
+    known = get_args(Kind)
+    found: dict[str, Kind] = {}
+    for pair in said:
+        name, _, kind = pair.rpartition("=")
+        if not name or kind not in known:
+            raise click.BadParameter(
+                f"{pair!r}: write NAME=CLASS with a class out of {', '.join(known)}", param_hint="--kind"
+            )
+        found[name] = cast(Kind, kind)
+    return found
+
+
+def _jobs(paths: Sequence[Path]) -> int:
+    """One process for a few small files; their start would take longer than the work."""
+    if all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) < _SMALL // 8:
+        return 1
+    return cores()
+
+
+def _read(work: Work[_Part], jobs: int, screen: Console) -> tuple[Totals, Report]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,.0f} runs"))
+    bar = Progress(*columns, TimeElapsedColumn(), console=screen, transient=True) if screen.is_terminal else None
+    with bar or nullcontext():
+        task = None if bar is None else bar.add_task("reading")
+
+        def advance(count: int) -> None:
+            if bar is not None and task is not None:
+                bar.advance(task, count)
+
+        parts = fold_runs(work, jobs, advance)
+    totals, report = Totals(), Report()
+    for part, found in parts:
+        totals.merge(part.totals)
+        report.merge(found)
+    return totals, report
+
+
+def _print(totals: Totals, report: Report, out: Console) -> None:
+    sums = totals.all
+    if not sums.runs:
+        out.print("No run was found in these records.")
+    else:
+        failing = sum(sums.failures.values())
+        out.print(f"{failing:,} of {sums.runs:,} runs ({percent(failing, sums.runs)}) show one of the four failures.")
+        out.print(_failures(totals))
+        if sums.cut:
+            out.print(
+                f"After the point where the guards would have ended them, {sums.cut:,} runs used {spent(sums.after)}:"
+            )
+            out.print(f"{percent(sums.after.calls, sums.spent.calls)} of all calls.", end=" ")
+            out.print(f"Good runs that would have been ended: {sums.good_cut:,} of {sums.good:,}.")
+        out.print(_sources(totals))
+    _reading(report, out)
+
+
+def _failures(totals: Totals) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("failure", "runs", "kinds"):
+        table.add_column(name, justify="right" if name == "runs" else "left")
+    for failure, title in FAILURES.items():
+        kinds = sorted(
+            ((kind, sums) for (owner, kind), sums in totals.kinds.items() if owner == failure),
+            key=lambda pair: -pair[1].runs,
+        )
+        table.add_row(
+            title,
+            f"{totals.all.failures.get(failure, 0):,}",
+            ", ".join(f"{kind} {sums.runs:,}" for kind, sums in kinds),
+        )
+    return table
+
+
+def _sources(totals: Totals) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("source", "runs", "good", "failed", "would end", "good ended", "calls after, of failed runs'"):
+        table.add_column(name, justify="left" if name == "source" else "right")
+    for name, sums in sorted(totals.sources.items(), key=lambda pair: -pair[1].runs):
+        table.add_row(
+            name,
+            f"{sums.runs:,}",
+            f"{sums.good:,}",
+            f"{sums.bad:,}",
+            f"{sums.cut:,}",
+            f"{sums.good_cut:,}",
+            percent(sums.after_bad.calls, sums.spent_bad.calls),
+        )
+    return table
+
+
+def _reading(report: Report, out: Console) -> None:
+    skipped = ", ".join(f"{why} {count:,}" for why, count in report.skipped.most_common())
+    if skipped:
+        out.print(f"left alone (files): {skipped}", style="dim", markup=False)
+    if report.broken:
+        out.print(f"{report.broken:,} broken lines or files, the first of them:", style="yellow")
+        for note in report.notes[:5]:
+            out.print(f"  {note}", style="dim", markup=False)
