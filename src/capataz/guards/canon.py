@@ -9,60 +9,104 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
 import orjson
 
-from capataz.events.facts import ACTING, JSON, Kind
+from capataz.events.facts import JSON, Kind
 
-LONGEST = 16_384
-"""Bytes of a result that are normalised; the rest counts as it is."""
+HEAD = 1_024
+"""Bytes at the start and at the end of a long result that are cleaned of noise; its middle counts as it is."""
+NODES = 512
+"""Fields of a structured result that are looked at for noise."""
 
-_VALUE = rb'(?:"(?:[^"\\]|\\.)*"|[-+.\w]+)'
-_NOISY_ARGUMENT = re.compile(
-    rb'"(?:x_)?(?:request_?id|req_?id|trace_?id|span_?id|correlation_?id|idempotency_?key|client_?token|nonce'
-    rb"|reason|rationale|explanation|justification|thoughts?|thinking|reasoning)\":" + _VALUE,
+_CLOCK_KEY = re.compile(
+    r"(?:ts|now|clock|time|timestamp|date_?time|server_?time|as_?of|expires|expires_?(?:at|in)|age|uptime|ttl|eta"
+    r"|(?:\w*_)?(?:elapsed|waited|waiting|took|duration)(?:_?(?:s|ms|us|ns|secs?|seconds|min|minutes))?"
+    r"|(?:\w+_)?(?:updated|created|checked|generated|fetched|queried|sampled|polled|started|finished|seen)_?(?:at|on)"
+    r"|last_(?:seen|checked|poll|update|updated|beat)|heartbeat"
+    r"|(?:x_)?(?:request|req|trace|span|correlation|invocation|session|connection|conn|call|query|attempt|process"
+    r"|thread)(?:_?id)?|(?:p|ray_?)id|nonce|served_?by|server|backend|replica|upstream|via)",
     re.IGNORECASE,
 )
-_CLOCK_KEYS = (
-    rb'"(?:ts|now|clock|time|timestamp|date_?time|server_?time|as_?of|expires|expires_?(?:at|in)|age|uptime|ttl|eta'
-    rb"|(?:\w*_)?(?:elapsed|waited|waiting|took|duration)(?:_?(?:s|ms|us|ns|sec|secs|seconds|min|minutes))?"
-    rb"|(?:\w+_)?(?:updated|created|checked|generated|fetched|queried|sampled|polled|started|finished|seen)_?(?:at|on)?"
-    rb'|last_(?:seen|checked|poll|update|beat)|heartbeat)":'
+_RECEIPT_KEY = re.compile(
+    r"(?:\w+_?id|id|ref|reference|receipt|uuid|guid|rev|revision|version|seq|sequence|etag)", re.IGNORECASE
 )
-_TRANSPORT_KEYS = (
-    rb'"(?:x_)?(?:request|req|trace|span|correlation|invocation|session|connection|conn|call|query|attempt|process'
-    rb'|thread)(?:_?id)?":|"(?:p|ray_?)id":|"(?:nonce|served_?by|server|backend|replica|upstream|via|attempt)":'
+_ID_KEY = re.compile(r"\w*_?id", re.IGNORECASE)
+_FRESH = re.compile(r"(?=.*\d)[0-9a-fA-F-]{6,}")
+_NOISY_ARGUMENT = re.compile(
+    r"(?:x_)?(?:request_?id|req_?id|trace_?id|span_?id|correlation_?id|idempotency_?key|client_?token|nonce"
+    r"|reason|rationale|explanation|justification|thoughts?|thinking|reasoning)",
+    re.IGNORECASE,
 )
-_NOISY_FIELD = re.compile(rb"(?:" + _CLOCK_KEYS + rb"|" + _TRANSPORT_KEYS + rb")" + _VALUE, re.IGNORECASE)
-_RECEIPT_FIELD = re.compile(
-    rb'"(?:\w+_?id|id|ref|reference|receipt|uuid|guid|rev|revision|version|seq|sequence|etag)":' + _VALUE, re.IGNORECASE
+
+
+def _table(classes: Mapping[str, str]) -> bytes:
+    """A byte table that shows every character of a class as one and the same mark."""
+    table = bytearray(range(256))
+    for mark, members in classes.items():
+        for member in members:
+            table[ord(member)] = ord(mark)
+    return bytes(table)
+
+
+_DIGITS, _HEXES = "0123456789", "0123456789abcdefABCDEF"
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OUTLINE = _table({"0": _DIGITS, **{letter.lower(): letter for letter in _LETTERS[26:]}})
+_HEX_OUTLINE = _table({"0": _HEXES})
+_BLOB_OUTLINE = _table({"0": _DIGITS + _LETTERS + "+/_-"})
+_RUN_6, _RUN_10, _RUN_40 = b"0" * 6, b"0" * 10, b"0" * 40
+_CLOCK = re.compile(
+    rb"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+    rb"|[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 )
-_FRESH_ID = re.compile(rb'"\w*_?id":"(?=[^"]*\d)[0-9a-f-]{6,}"', re.IGNORECASE)
-_HEX_RECEIPT = re.compile(rb"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}\b", re.IGNORECASE)
-_CLOCKS = (
-    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?"
-    rb"|\b1[4-9]\d{8}(?:\d{3})?\b(?!\.)"
+_EPOCH = re.compile(rb"1[4-9][0-9]{8}(?:[0-9]{3})?(?![0-9])")
+_HEX = re.compile(
+    rb"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    rb"|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{10,})(?![0-9A-Za-z])"
 )
-_RANDOMS = (
-    rb"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-    rb"|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{10,}\b"
-    rb"|(?-i:(?=[A-Za-z0-9+/_-]{0,60}[A-Z])(?=[A-Za-z0-9+/_-]{0,60}[a-z])[A-Za-z0-9+/_-]{40,}={0,2})"
+_BLOB = re.compile(rb"(?=[A-Za-z0-9+/_-]{0,60}?[A-Z])(?=[A-Za-z0-9+/_-]{0,60}?[a-z])[A-Za-z0-9+/_-]{40,}={0,2}")
+_SPAN = re.compile(
+    rb"(?:(?<=\bin)|(?<=\bfor)|(?<=\btook)|(?<=\bafter)|(?<=\bwaited)|(?<=\belapsed)|(?<=\btook:)) "
+    rb"[0-9]+(?:\.[0-9]+)? ?(?:ms|us|ns|s|secs?|seconds?|m|mins?|minutes?)\b"
 )
-_LABELLED = (
-    rb"\b(?:request|req|ref(?:erence)?|trace|session|attempt|try|pid|rev(?:ision)?|correlation|conn(?:ection)?)"
-    rb"(?:[ _-]?id)?[ :=#]{1,3}(?=[0-9a-f-]*\d)[0-9a-z-]+\b"
+_LABELLED = re.compile(
+    rb"\b(?:request|req|ref|reference|trace|session|attempt|try|pid|rev|revision|correlation|conn|connection)"
+    rb"(?:[ _-]?id)?[ :=#]{1,3}(?=[0-9a-f-]*[0-9])[0-9a-z-]+\b",
+    re.IGNORECASE,
 )
-_SPANS = rb"\b(?:in|after|took|elapsed|waited|for) \d+(?:\.\d+)? ?(?:ms|us|ns|s|secs?|seconds?|m|mins?|minutes?)\b"
-_NOISE = re.compile(rb"|".join((_CLOCKS, _RANDOMS, _LABELLED, _SPANS)), re.IGNORECASE)
-_WHOLE = re.compile(rb"(?<=[:,\[])(-?\d+)\.0+(?=[,\]}])")
-_DIGIT = re.compile(rb"\d")
+_RECEIPT = re.compile(rb"(?<![0-9A-Za-z])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}(?![0-9A-Za-z])")
+_WHOLE = re.compile(rb"(?<=[:,\[])(-?[0-9]+)\.0+(?=[,\]}])")
 _COMMAND_KEYS = frozenset(("command", "cmd", "code", "script"))
 _LABEL_KEYS = frozenset(("description", "label", "title", "summary"))
 _SEGMENTS = re.compile(r"\s*(?:;|&&)\s*")
-_ARGUMENT_HINTS = re.compile(
-    rb'[\\;]|&&|\./|//|\.0[,\]}]|reason|ration|explan|justif|think|thought|_?id"|nonce|token|key"'
-)
+
+
+@lru_cache(maxsize=4096)
+def _noise_among(keys: tuple[str, ...]) -> frozenset[str]:
+    """Which arguments of a call with these names are noise: ids of the request, reasons, and labels of a command."""
+    noise = {key for key in keys if _NOISY_ARGUMENT.fullmatch(key)}
+    if not _COMMAND_KEYS.isdisjoint(keys):
+        noise |= _LABEL_KEYS.intersection(keys)
+    return frozenset(noise)
+
+
+@lru_cache(maxsize=4096)
+def _noise_fields(keys: tuple[str, ...], kind: Kind) -> tuple[frozenset[str], frozenset[str]]:
+    """Which fields of a result with these names are noise, and which are when what they hold looks drawn."""
+    noise = {key for key in keys if _CLOCK_KEY.fullmatch(key)}
+    if kind == "write" or kind == "message":
+        noise |= {key for key in keys if _RECEIPT_KEY.fullmatch(key)}
+    drawn = {key for key in keys if _ID_KEY.fullmatch(key)} if kind == "exec" else set[str]()
+    return frozenset(noise), frozenset(drawn - noise)
+
+
+def _dumps(value: JSON | Mapping[str, JSON]) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:  # numbers or texts that JSON libraries disagree on: still the same every time
+        return repr(value).encode(errors="backslashreplace")
 
 
 def digest(data: bytes) -> str:
@@ -78,17 +122,27 @@ def argument_bytes(arguments: Mapping[str, JSON]) -> bytes:
     """
     if not arguments:
         return b"{}"
-    data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
-    if not _LABEL_KEYS.isdisjoint(arguments) and not _COMMAND_KEYS.isdisjoint(arguments):
-        arguments = {key: value for key, value in arguments.items() if key not in _LABEL_KEYS}
-        data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
-    if _ARGUMENT_HINTS.search(data) is None:
+    noise = _noise_among(tuple(arguments))
+    if noise:
+        arguments = {key: value for key, value in arguments.items() if key not in noise}
+    data = _dumps(arguments)
+    if not _is_untidy(data):
         return data
-    if b"\\" in data or b"/" in data or b";" in data or b"&&" in data:
-        tidy = {key: _tidy(value) if isinstance(value, str) else value for key, value in arguments.items()}
-        data = orjson.dumps(tidy, option=orjson.OPT_SORT_KEYS)
-    data = _NOISY_ARGUMENT.sub(b"", data)
-    return _WHOLE.sub(rb"\1", data)
+    data = _dumps({key: _tidy(value) if isinstance(value, str) else value for key, value in arguments.items()})
+    return _WHOLE.sub(rb"\1", data) if b".0" in data else data
+
+
+def _is_untidy(data: bytes) -> bool:
+    """Written out, since it runs for every call: a loop over the marks takes five times as long."""
+    return (
+        b"\\" in data
+        or b";" in data
+        or b"&&" in data
+        or b"./" in data
+        or b"//" in data
+        or b'/"' in data
+        or b".0" in data
+    )
 
 
 def _tidy(text: str) -> str:
@@ -117,27 +171,105 @@ def result_bytes(result: JSON, kind: Kind) -> bytes:
     >>> result_bytes({"ok": True, "request_id": "a1"}, "read") == result_bytes({"ok": True, "request_id": "b2"}, "read")
     True
     """
-    data = orjson.dumps(result, option=orjson.OPT_SORT_KEYS)
-    if len(data) > LONGEST:
-        return _denoise(data[:LONGEST], kind) + data[LONGEST:]
-    if len(data) < 12 or (len(data) < 42 and _DIGIT.search(data) is None):
+    if isinstance(result, str):
+        data = result.encode(errors="surrogatepass")
+    elif isinstance(result, dict | list):
+        data = _dumps(_cleaned(result, kind, [NODES]))
+    else:
+        data = _dumps(result)
+    if len(data) < 6:
         return data
-    return _denoise(data, kind)
+    if len(data) <= 2 * HEAD:
+        return denoised(data, kind == "write" or kind == "message")
+    return denoised(data[:HEAD], False) + data[HEAD:-HEAD] + denoised(data[-HEAD:], False)
 
 
-def _denoise(data: bytes, kind: Kind) -> bytes:
-    data = _NOISE.sub(b"~", data)
-    if b'":' in data:
-        data = _NOISY_FIELD.sub(b"", data)
-        if kind in ACTING:
-            data = _FRESH_ID.sub(b"", data)
-            if kind != "exec":
-                data = _RECEIPT_FIELD.sub(b"", data)
-    if kind == "write" or kind == "message":
-        data = _HEX_RECEIPT.sub(b"~", data)
-    if b".0" in data:
-        data = _WHOLE.sub(rb"\1", data)
-    return data
+def _cleaned(value: JSON, kind: Kind, left: list[int]) -> JSON:
+    """The value without its noise fields; the very same object where there are none. `left` bounds the work."""
+    if isinstance(value, dict):
+        left[0] -= len(value)
+        return _cleaned_object(value, kind, left)
+    if isinstance(value, list):
+        for place, item in enumerate(value):
+            if isinstance(item, dict | list):
+                if left[0] <= 0:
+                    break
+                cleaned = _cleaned(item, kind, left)
+                if cleaned is not item:
+                    return [*value[:place], cleaned, *(_cleaned(other, kind, left) for other in value[place + 1 :])]
+    return value
+
+
+def _cleaned_object(value: dict[str, JSON], kind: Kind, left: list[int]) -> JSON:
+    noise, drawn = _noise_fields(tuple(value), kind)
+    if noise:
+        value = {key: item for key, item in value.items() if key not in noise or isinstance(item, dict | list)}
+    for key in drawn:
+        item = value[key]
+        if isinstance(item, str) and _FRESH.fullmatch(item):
+            value = {other: held for other, held in value.items() if other != key}
+    for key, item in value.items():
+        if isinstance(item, dict | list) and left[0] > 0:
+            cleaned = _cleaned(item, kind, left)
+            if cleaned is not item:
+                value = {**value, key: cleaned}
+    return value
+
+
+def denoised(data: bytes, receipt: bool) -> bytes:
+    """Text without clocks, durations, random ids and numbered labels. `receipt` drops short hex ids as well.
+
+    A pattern is tried only where the outline of the text shows that it may be there: looking for a fixed run of bytes
+    is many times faster than a pattern that fails.
+    """
+    outline = data.translate(_OUTLINE)
+    if len(data) >= 40 and _RUN_40 in data.translate(_BLOB_OUTLINE):
+        data = _BLOB.sub(b"~", data)
+    if b"0" not in outline:
+        return data
+    if b"00:00" in outline:
+        data = _CLOCK.sub(b"~", data)
+    if _RUN_10 in outline:
+        data = _EPOCH.sub(b"~", data)
+    data = _without_ids(data, receipt)
+    if b" 0" in outline and _has_span(outline):
+        data = _SPAN.sub(b"~", data)
+    if _has_label(outline):
+        data = _LABELLED.sub(b"~", data)
+    return _WHOLE.sub(rb"\1", data) if b".0" in data else data
+
+
+def _has_span(outline: bytes) -> bool:
+    return (
+        b"in 0" in outline
+        or b"for 0" in outline
+        or b"took" in outline
+        or b"after 0" in outline
+        or b"waited 0" in outline
+        or b"elapsed 0" in outline
+    )
+
+
+def _has_label(outline: bytes) -> bool:
+    return (
+        (b"re" in outline and (b"req" in outline or b"ref" in outline or b"rev" in outline))
+        or b"trace" in outline
+        or b"session" in outline
+        or b"attempt" in outline
+        or b"try" in outline
+        or b"pid" in outline
+        or b"correl" in outline
+        or b"conn" in outline
+    )
+
+
+def _without_ids(data: bytes, receipt: bool) -> bytes:
+    outline = data.translate(_HEX_OUTLINE)
+    if _RUN_6 not in outline:
+        return data
+    if _RUN_10 in outline or b"00000000-0000" in outline:
+        data = _HEX.sub(b"~", data)
+    return _RECEIPT.sub(b"~", data) if receipt else data
 
 
 _WORD = re.compile(r"[a-z0-9_]+(?:\.[0-9]+)?")
@@ -152,8 +284,8 @@ def error_words(result: JSON, arguments: Mapping[str, JSON], tool: str) -> froze
     >>> sorted(error_words("EACCES: permission denied, open '/root/k'", {"path": "/root/k"}, "read"))
     ['denied', 'eacces', 'open', 'permission']
     """
-    text = result if isinstance(result, str) else orjson.dumps(result).decode()
-    text = _NOISE.sub(b"~", text[:2048].encode()).decode(errors="replace")
+    data = result.encode(errors="replace") if isinstance(result, str) else _dumps(result)
+    text = denoised(data[: 2 * HEAD], False).decode(errors="replace")
     for value in (tool, *arguments.values()):
         if isinstance(value, str) and 2 <= len(value) <= 256:
             text = text.replace(value, " ")

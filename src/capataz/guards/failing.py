@@ -35,6 +35,9 @@ class Error:
     count: int = 0
     targets: set[int] = field(default_factory=set[int])
     keys: set[int] = field(default_factory=set[int])
+    key: int = 0
+    run: int = 0
+    """How often in a row the very same call brought it."""
     places: list[int] = field(default_factory=list[int])
 
 
@@ -75,10 +78,18 @@ class Failing(Shared[Errors]):
         if len(error.keys) < SHOWN:
             error.keys.add(step.key)
             error.targets.add(step.target)
+        error.run = error.run + 1 if error.key == step.key else 1
+        error.key = step.key
         limit = self._limit(error, event, step)
-        if error.count != limit.nudge and error.count < limit.stop:
+        over = error.count >= limit.stop or error.run >= self._same_call(limit).stop
+        if error.count != limit.nudge and not over:
             return None
-        return self._signal(error, step, limit)
+        return self._signal(error, step, over)
+
+    def _same_call(self, limit: Limit) -> Limit:
+        """A call that differs in nothing is counted by itself, unless its error passes with time."""
+        passing = limit in (self.thresholds.transient, self.thresholds.throttled)
+        return limit if passing else self.thresholds.errors
 
     def _limit(self, error: Error, event: Event, step: Step) -> Limit:
         fact = event.fact
@@ -89,16 +100,16 @@ class Failing(Shared[Errors]):
             return self.thresholds.transient
         if len(error.targets) > 1 and 0 not in error.targets and _names_absence(step.words):
             return self.thresholds.missing
-        return self.thresholds.errors
+        return self.thresholds.varied_errors
 
-    def _signal(self, error: Error, step: Step, limit: Limit) -> Signal:
+    def _signal(self, error: Error, step: Step, over: bool) -> Signal:
         how = "with the same arguments" if len(error.keys) == 1 else "with different arguments"
         return Signal(
             self.name,
             "error-repeat",
             error.identity,
             tuple(error.places),
-            "stop" if error.count >= limit.stop else "nudge",
+            "stop" if over else "nudge",
             f"{named(step)} failed with the same error for the {ordinal(error.count)} time, {how}.",
             f"This is the {ordinal(error.count)} time you get this same error, {how}. Trying variations will not "
             "mend its cause. Do something about the cause, take another way, or say what blocks you.",
@@ -121,4 +132,6 @@ def _names_absence(words: frozenset[str]) -> bool:
         not _ABSENT.isdisjoint(words)
         or ("not" in words and ("found" in words or "exist" in words))
         or ("no" in words and "such" in words)
+        or ("unknown" in words and "tool" not in words)
+        or ("doesn" in words and "exist" in words)
     )

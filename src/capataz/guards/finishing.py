@@ -51,6 +51,7 @@ class Finishing(Shared[Promises]):
     """A reply without calls while an act stands broken or a required check does not pass."""
 
     name = "finishing"
+    kinds = frozenset(("write", "message"))
     facts = frozenset((RunStarted, ModelReplied, ToolFinished, ToolRefused, EffectChecked, CheckEvaluated))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
@@ -62,12 +63,11 @@ class Finishing(Shared[Promises]):
     def see(self, state: Promises, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
         if isinstance(fact, ToolFinished):
-            if fact.call.kind == "write" or fact.call.kind == "message":
-                _finished(state, event, fact)
+            _finished(state, event, fact)
         elif isinstance(fact, ModelReplied):
             return self._replied(state, event, fact)
         elif isinstance(fact, ToolRefused):
-            if fact.call.kind in ("write", "message") and fact.reason != "ledger":
+            if fact.reason != "ledger":
                 _break(state, fact.call, event.seq, f"was refused ({fact.reason})")
         elif isinstance(fact, EffectChecked):
             _checked(state, event, fact)
@@ -130,8 +130,13 @@ def _checked(state: Promises, event: Event, fact: EffectChecked) -> None:
         state.open[key] = Broken(act.tool, act.target, event.seq, "did not take effect")
 
 
+def _key(call: Call) -> tuple[str, str]:
+    """What makes good what: acts on one target, whichever tool does them; without a target, acts of one tool."""
+    return ("", call.target) if call.target is not None else (call.tool, "")
+
+
 def _break(state: Promises, call: Call, seq: int, why: str) -> None:
-    key = (call.tool, call.target or "")
+    key = _key(call)
     state.batch[call.turn, call.position] = key
     state.open[key] = Broken(call.tool, call.target, seq, why)
     if len(state.open) > KEPT:
@@ -139,10 +144,6 @@ def _break(state: Promises, call: Call, seq: int, why: str) -> None:
 
 
 def _mend(state: Promises, call: Call) -> None:
-    """A later act that landed makes good what stood broken on its target, whichever tool did it."""
-    if not state.open:
-        return
-    for key, act in list(state.open.items()):
-        nameless = act.target is None or call.target is None
-        if act.target == call.target if not nameless else act.tool == call.tool:
-            del state.open[key]
+    """A later act that landed makes good what stood broken on its target."""
+    if state.open:
+        state.open.pop(_key(call), None)

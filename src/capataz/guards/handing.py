@@ -43,6 +43,7 @@ class Handing(Shared[Lineage]):
     """Rounds between two agents of one root that change no effect. A round is one hand-off there and one back."""
 
     name = "handing"
+    kinds = frozenset(("write", "exec", "message"))
     facts = frozenset((RunStarted, ChildEnded, ToolFinished, EffectChecked, MessageReceived))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:

@@ -70,9 +70,11 @@ class Thresholds:
     same_answer: Limit = Limit(4, 6)
     """Different searches in a row with the same, not empty, answer."""
     errors: Limit = Limit(3, 4)
-    """The same error in a row, whatever the arguments."""
+    """The same error in a row from the same call."""
+    varied_errors: Limit = Limit(3, 5)
+    """The same error in a row from calls that differ."""
     missing: Limit = Limit(3, 6)
-    """The same, where the error says that one named thing is not there: each name is a question of its own."""
+    """The same, where it says that the target is not there and every target is another: each is its own question."""
     transient: Limit = Limit(3, 4)
     """The same, for errors the provider calls passing (5xx): one call and the three retries of the fault table."""
     throttled: Limit = Limit(4, 6)

@@ -20,55 +20,29 @@ from capataz.guards.wording import named, ordinal
 LONGEST_CYCLE = 8
 
 
-@dataclass(slots=True)
-class Streak:
-    """The same call with the same result in a row."""
-
-    pair: int = 0
-    run: int = 0
-    turn: int = -1
-    batch: int = 0
-    """How many of them in the latest turn."""
-    places: list[int] = field(default_factory=list[int])
-    chapter: int = 0
-    patient: bool = False
-    """The step before this one waited or polled: coming back to a look is what waiting is."""
-
-
-class Repeating(Shared[Streak]):
+class Repeating(Shared[None]):
     """The same call with the same result: in a row, or again and again while nothing changes.
 
     Reads count too, later than acts; errors in a row are the business of `Failing`, polls of `Polling`.
     """
 
     name = "repeating"
+    calm = True
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
 
-    def begin(self) -> Streak:
-        return Streak()
+    def begin(self) -> None:
+        return None
 
-    def see(self, state: Streak, event: Event, step: Step | None) -> Signal | None:
-        if step is None:
+    def see(self, state: None, event: Event, step: Step | None) -> Signal | None:
+        if step is None or (step.run == 1 and step.seen < 3) or step.free or step.kind == "poll":
             return None
-        patient, state.patient = state.patient, step.waits or step.kind == "poll"
-        if step.pair != state.pair or step.chapter != state.chapter:
-            state.pair, state.run, state.batch, state.chapter = step.pair, 0, 0, step.chapter
-            state.places = []
-        state.run += 1
-        state.batch = state.batch + 1 if step.turn == state.turn else 1
-        state.turn = step.turn
-        state.places.append(step.seq)
-        if state.run == 1 and step.seen < 3:
+        if self.thresholds.tool(step.tool).free:
             return None
-        if len(state.places) > SHOWN:
-            del state.places[1]
-        if step.free or step.kind == "poll" or self.thresholds.tool(step.tool).free:
-            return None
-        if step.seen > state.run and not patient and not step.waits:
+        if step.seen > step.run and not step.patient and not step.waits:
             return self._again(step)
-        return None if step.error else self._in_a_row(state, step)
+        return None if step.error else self._in_a_row(step)
 
     def _limit(self, step: Step) -> Limit:
         if (own := self.thresholds.tool(step.tool).repeat) is not None:
@@ -77,20 +51,20 @@ class Repeating(Shared[Streak]):
             return self.thresholds.unchanged_write
         return self.thresholds.repeats["read" if step.kind == "poll" else step.kind]
 
-    def _in_a_row(self, state: Streak, step: Step) -> Signal | None:
+    def _in_a_row(self, step: Step) -> Signal | None:
         limit = self._limit(step)
-        urgent = state.batch > self.thresholds.batch
-        if state.run != limit.nudge and state.run < limit.stop and not urgent:
+        urgent = step.batch > self.thresholds.batch
+        if step.run != limit.nudge and step.run < limit.stop and not urgent:
             return None
-        advice: Advice = "stop" if urgent or state.run >= limit.stop else "nudge"
+        advice: Advice = "stop" if urgent or step.run >= limit.stop else "nudge"
         return Signal(
             self.name,
             "identical",
             f"identical:{step.name}",
-            tuple(state.places),
+            tuple(step.before[1:][-step.run :]),
             advice,
-            f"{named(step)} was called {state.run} times in a row with the same result.",
-            f"You have called {step.tool} {state.run} times in a row with the same arguments and got the same result. "
+            f"{named(step)} was called {step.run} times in a row with the same result.",
+            f"You have called {step.tool} {step.run} times in a row with the same arguments and got the same result. "
             "Calling it again will not change that. Use what you have, try another way, or say what blocks you.",
             urgent,
         )
@@ -133,7 +107,6 @@ class Ring:
     stale_places: list[int] = field(default_factory=list[int])
     chapter: int = 0
     page: int = 0
-    patient: bool = False
     told: dict[int, str] = field(default_factory=dict[int, str])
     """Steps of rings the model was told of since the world last moved, with the ring's identity."""
     told_run: int = 0
@@ -167,11 +140,10 @@ class Cycling(Shared[Ring]):
             state.pairs.clear()
             state.steps.clear()
             state.matched = [0] * (LONGEST_CYCLE + 1)
-        previous = state.pairs[-1] if state.pairs else 0
         found = self._match(state, step)
-        stale = self._weigh(state, step, previous)
-        state.patient = step.waits or step.kind == "poll"
-        return found or stale
+        if step.plain and not state.stale:
+            return found
+        return found or self._weigh(state, step)
 
     def _match(self, state: Ring, step: Step) -> Signal | None:
         pairs = state.pairs
@@ -249,7 +221,7 @@ class Cycling(Shared[Ring]):
             "You are in the same ring of calls again. Do something else, or say what blocks you.",
         )
 
-    def _weigh(self, state: Ring, step: Step, previous: int) -> Signal | None:
+    def _weigh(self, state: Ring, step: Step) -> Signal | None:
         """Steps that repeat something earlier weigh one each, new ones take one off; a change of the world all."""
         if step.moved:
             state.stale = 0
@@ -257,7 +229,7 @@ class Cycling(Shared[Ring]):
             if state.stale:
                 state.stale -= 1
             return None
-        if step.seen == 1 or step.pair == previous or state.patient or step.waits or step.kind == "poll":
+        if step.seen == 1 or step.run > 1 or step.patient or step.waits or step.kind == "poll":
             return None
         if not state.stale:
             state.stale_places = []

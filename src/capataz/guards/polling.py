@@ -39,6 +39,7 @@ class Polling(Shared[Looks]):
     """Polls of one thing whose answer, clocks aside, does not change."""
 
     name = "polling"
+    kinds = frozenset(("poll",))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds

@@ -8,9 +8,10 @@ another place is another question, and only rewordings of one question are count
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from capataz.events.facts import Event
+from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
 from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.guards.reading import SHOWN, Step
@@ -19,8 +20,10 @@ from capataz.guards.shared import Shared
 from capataz.guards.wording import ordinal
 
 HUNTS = 16
+WAYS = 8
 LONGEST = 200
 
+_FIGURES = re.compile(r"\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TERM = re.compile(r"[^\W_]{2,}")
 
@@ -34,6 +37,10 @@ class Hunt:
     number: int
     count: int = 0
     turn: int = -1
+    ways: set[int] = field(default_factory=set[int])
+    """Sets of arguments it was asked through."""
+    tools: set[str] = field(default_factory=set[str])
+    last: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     places: list[int] = field(default_factory=list[int])
 
 
@@ -48,6 +55,7 @@ class Searching(Shared[Hunts]):
     """Searches that find nothing, counted over turns, tools and unrelated calls."""
 
     name = "searching"
+    kinds = frozenset(("search",))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
@@ -56,7 +64,7 @@ class Searching(Shared[Hunts]):
         return Hunts()
 
     def see(self, state: Hunts, event: Event, step: Step | None) -> Signal | None:
-        if step is None or step.kind != "search" or step.error or step.free:
+        if step is None or step.kind != "search" or step.error or step.free or step.shell:
             return None
         if step.chapter != state.chapter:
             state.chapter = step.chapter
@@ -65,9 +73,10 @@ class Searching(Shared[Hunts]):
             state.open.clear()
             return None
         hunt = _hunt(state, step)
-        if hunt.turn != step.turn:
-            hunt.turn = step.turn
-            hunt.count += 1
+        if not _counts(hunt, step):
+            return None
+        hunt.turn = step.turn
+        hunt.count += 1
         hunt.places.append(step.seq)
         if len(hunt.places) > SHOWN:
             del hunt.places[1]
@@ -100,6 +109,49 @@ def _hunt(state: Hunts, step: Step) -> Hunt:
     if len(state.open) > HUNTS:
         del state.open[0]
     return hunt
+
+
+def _counts(hunt: Hunt, step: Step) -> bool:
+    """Whether this is the same question again: not in the same batch, through other filters, or a scan going on."""
+    arguments = step.call.arguments
+    previous, hunt.last = hunt.last, arguments
+    way = hash((step.tool, *sorted(arguments)))
+    other_way = way not in hunt.ways and step.tool in hunt.tools
+    if len(hunt.tools) < WAYS:
+        hunt.tools.add(step.tool)
+    if len(hunt.ways) < WAYS:
+        hunt.ways.add(way)
+    return hunt.turn != step.turn and not other_way and not scans(previous, arguments)
+
+
+def scans(previous: Mapping[str, JSON], now: Mapping[str, JSON]) -> bool:
+    """Whether a search goes on through a series: the same but for figures, and each of those has grown.
+
+    >>> scans({"q": "x", "day": "2024-01-09"}, {"q": "x", "day": "2024-01-10"}), scans({"top": 5}, {"top": 4})
+    (True, False)
+    """
+    if previous.keys() != now.keys():
+        return False
+    moved = 0
+    for key, value in now.items():
+        before = previous[key]
+        if before == value:
+            continue
+        grown = _grown(before, value)
+        if not grown:
+            return False
+        moved += 1
+    return moved > 0
+
+
+def _grown(before: JSON, value: JSON) -> bool:
+    if isinstance(before, str) and isinstance(value, str):
+        one, other = _FIGURES.findall(before[:LONGEST]), _FIGURES.findall(value[:LONGEST])
+        same_frame = _FIGURES.sub("#", before[:LONGEST]) == _FIGURES.sub("#", value[:LONGEST])
+        return same_frame and [int(figure) for figure in other] > [int(figure) for figure in one]
+    if isinstance(before, int | float) and isinstance(value, int | float) and not isinstance(value, bool):
+        return value > before
+    return False
 
 
 def _terms(target: str) -> tuple[set[str], str]:

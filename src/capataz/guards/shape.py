@@ -35,7 +35,7 @@ _PROSE = re.compile(
     re.IGNORECASE,
 )
 _PROSE_LENGTH = 200
-_BLANK = frozenset(("", "[]", "{}", "()", "none", "null", "nil", "n/a", "-", "0", "[[]]", '""', "''"))
+_BLANK = frozenset(("", "[]", "{}", "()", "none", "null", "nil", "n/a", "-", "[[]]", '""', "''"))
 
 
 def is_empty(result: JSON) -> bool:

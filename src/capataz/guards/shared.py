@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from capataz.events.facts import Event, Fact, ToolFinished, ToolRefused
+from capataz.events.facts import Event, Fact, Kind, ToolFinished, ToolRefused
 from capataz.guards.base import Signal
 from capataz.guards.reading import Reader, Step
 
 S = TypeVar("S")
 CALLS: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused))
+KINDS: frozenset[Kind] = frozenset(("read", "search", "poll", "write", "exec", "message"))
 
 
 @dataclass(slots=True)
@@ -26,10 +27,16 @@ class Alone(Generic[S]):
 
 
 class Shared(Generic[S]):
-    """A guard that judges readings. `facts` are the kinds of fact it wants to see; it is shown no others."""
+    """A guard that judges readings.
+
+    `facts` are the kinds of fact it wants to see, `kinds` the classes of tool whose calls concern it, and with `calm`
+    it does not care for a call that succeeded and brought news. It is shown no others.
+    """
 
     name: ClassVar[str]
     facts: ClassVar[frozenset[type[Fact]]] = CALLS
+    kinds: ClassVar[frozenset[Kind]] = KINDS
+    calm: ClassVar[bool] = False
 
     def begin(self) -> S:
         """What it knows before the first event."""
@@ -44,6 +51,9 @@ class Shared(Generic[S]):
 
     def step(self, state: Alone[S], event: Event, /) -> tuple[Alone[S], Signal | None]:
         reading = state.reader.read(event)
-        if type(event.fact) not in self.facts:
+        if type(event.fact) not in self.facts or (reading is not None and not self._concerns(reading)):
             return state, None
         return state, self.see(state.own, event, reading)
+
+    def _concerns(self, step: Step) -> bool:
+        return step.kind in self.kinds and not (self.calm and step.plain)

@@ -66,6 +66,7 @@ class Sweeping(Shared[Sweeps]):
     """Ranges that were mostly read before, one after the other, while nothing changed."""
 
     name = "sweeping"
+    kinds = frozenset(("read", "search", "poll"))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds

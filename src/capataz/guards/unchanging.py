@@ -54,6 +54,8 @@ class Targets:
     row_tool: str = ""
     row_target: int = 0
     row_key: int = 0
+    number: int = 0
+    """Of the last step seen: a row is not interrupted."""
     chapter: int = 0
 
 
@@ -61,6 +63,7 @@ class Unchanging(Shared[Targets]):
     """Acts on one target that change nothing, and one answer to many questions."""
 
     name = "unchanging"
+    kinds = frozenset(("write", "exec", "message", "search"))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
@@ -69,9 +72,12 @@ class Unchanging(Shared[Targets]):
         return Targets()
 
     def see(self, state: Targets, event: Event, step: Step | None) -> Signal | None:
-        if step is None or step.free or step.error or step.kind in ("read", "poll"):
-            if step is not None:
-                state.row_tool = ""
+        if step is None:
+            return None
+        if step.free or step.error or step.number != state.number + 1:
+            state.row_tool = ""
+        state.number = step.number
+        if step.free or step.error:
             return None
         if step.chapter != state.chapter:
             state.chapter, state.row_tool = step.chapter, ""
@@ -141,6 +147,7 @@ class Said:
     """What was last written to one target, as figures and words."""
 
     target: int = 0
+    number: int = 0
     count: int = 0
     result: int = 0
     figures: frozenset[bytes] = frozenset()
@@ -152,6 +159,7 @@ class Rewording(Shared[Said]):
     """Writes or messages to one target, one after the other, with the same figures in nearly the same words."""
 
     name = "rewording"
+    kinds = frozenset(("write", "message"))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
@@ -162,13 +170,15 @@ class Rewording(Shared[Said]):
     def see(self, state: Said, event: Event, step: Step | None) -> Signal | None:
         if step is None:
             return None
-        written = step.kind in ("write", "message") and step.target != 0 and not step.error and not step.free
-        if not written or len(step.arguments) > SHORT:
+        if step.number != state.number + 1:
+            state.target = 0
+        state.number = step.number
+        if step.target == 0 or step.error or step.free or len(step.arguments) > SHORT:
             state.target = 0
             return None
         figures = frozenset(_FIGURE.findall(step.arguments))
         terms = {term[:4] for term in _TERM.findall(step.arguments.lower())}
-        known = len(terms & state.terms) * 2 >= len(terms)
+        known = len(terms & state.terms) * 3 >= len(terms) * 2
         if step.target != state.target or step.result != state.result or figures != state.figures or not known:
             state.target, state.result, state.figures = step.target, step.result, figures
             state.count, state.terms, state.places = 1, terms, [step.seq]
