@@ -104,9 +104,8 @@ def main() -> None:
         state, _ = watch.step(state, event)
         if place == calls:
             steady = tracemalloc.get_traced_memory()[0]
-    print(
-        f"memory: {steady / 1024:,.0f} KiB after a third of the run, {tracemalloc.get_traced_memory()[0] / 1024:,.0f} KiB at its end"
-    )
+    ended = tracemalloc.get_traced_memory()[0]
+    print(f"memory: {steady / 1024:,.0f} KiB after a third of the run, {ended / 1024:,.0f} KiB at its end")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,8 @@ class Finishing(Shared[Promises]):
     def _replied(self, state: Promises, event: Event, fact: ModelReplied) -> Signal | None:
         if fact.purpose != "loop":
             return None
-        state.batch.clear()
+        if state.batch:
+            state.batch.clear()
         state.reply = -1 if fact.calls else event.seq
         if fact.calls or fact.stop == "pause" or not state.open or not state.judged:
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from capataz.events.facts import (
+    Call,
     Event,
     MessageReceived,
     ModelCallStarted,
@@ -34,7 +35,13 @@ class Pulse:
     ticks: bool = False
     dead: float = -1.0
     """The beat at which a silence was already called."""
-    running: dict[int, str] = field(default_factory=dict[int, str])
+    calls: tuple[Call, ...] = ()
+    """Asked for in the latest reply."""
+    ended: set[int] = field(default_factory=set[int])
+    """Positions of those that have ended."""
+
+    def running(self) -> tuple[str, ...]:
+        return tuple(call.tool for call in self.calls if call.position not in self.ended)
 
 
 class Hanging(Shared[Pulse]):
@@ -60,20 +67,16 @@ class Hanging(Shared[Pulse]):
             return self._tick(state, event, fact)
         gap, seq = event.at - state.last, state.seq
         state.last, state.seq = event.at, event.seq
-        found = None
-        if isinstance(fact, ToolFinished):
-            state.running.pop(fact.call.position, None)
-            if gap > self.thresholds.model_silence and not state.ticks:
-                found = self._gap(seq, event, gap, fact.call.tool, self._tool_limit((fact.call.tool,)))
-        elif isinstance(fact, ToolStarted):
-            state.running[fact.position] = fact.tool
-        elif isinstance(fact, ModelReplied):
-            state.running.clear()
+        if isinstance(fact, ModelReplied):
+            state.calls = fact.calls
+            state.ended.clear()
             if gap > self.thresholds.model_silence and seq and not state.ticks:
-                found = self._gap(seq, event, gap, "the model", self.thresholds.model_silence)
-            for call in fact.calls[:64]:
-                state.running[call.position] = call.tool
-        return found
+                return self._gap(seq, event, gap, "the model", self.thresholds.model_silence)
+        elif isinstance(fact, ToolFinished):
+            state.ended.add(fact.call.position)
+            if gap > self.thresholds.model_silence and not state.ticks:
+                return self._gap(seq, event, gap, fact.call.tool, self._tool_limit((fact.call.tool,)))
+        return None
 
     def _tool_limit(self, tools: tuple[str, ...]) -> float:
         return max(
@@ -85,7 +88,8 @@ class Hanging(Shared[Pulse]):
         state.ticks = True
         silence = event.at - fact.beat
         if fact.waiting_for == "tool":
-            who, limit = ", ".join(state.running.values()) or "a tool", self._tool_limit(tuple(state.running.values()))
+            tools = state.running()
+            who, limit = ", ".join(tools) or "a tool", self._tool_limit(tools)
         elif fact.waiting_for == "model":
             who, limit = "the model", self.thresholds.model_silence
         else:

@@ -7,7 +7,7 @@ a page that moves on and a test after an edit repeat their arguments, and are no
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TypeAlias
 
 from capataz.events.facts import Event
 from capataz.guards.base import Advice, Signal
@@ -85,14 +85,8 @@ class Repeating(Shared[None]):
         )
 
 
-class Place(NamedTuple):
-    """One step in the ring's memory. `name` is set only where the step repeats something."""
-
-    seq: int
-    polls: bool
-    waits: bool
-    tool: str
-    name: str
+Place: TypeAlias = tuple[int, bool, bool, str, str]
+"""(position, polls, waits, tool, name): one step in a ring's memory; `name` is set only where it repeats something."""
 
 
 @dataclass(slots=True)
@@ -100,7 +94,7 @@ class Ring:
     """What came lately, and how long it has matched itself at each distance."""
 
     pairs: list[int] = field(default_factory=list[int])
-    steps: list[Place] = field(default_factory=list["Place"])
+    steps: list[Place] = field(default_factory=list[Place])
     matched: list[int] = field(default_factory=lambda: [0] * (LONGEST_CYCLE + 1))
     dirty: bool = False
     stale: int = 0
@@ -163,7 +157,7 @@ class Cycling(Shared[Ring]):
             state.dirty = False
             state.matched = [0] * (LONGEST_CYCLE + 1)
         pairs.append(step.pair)
-        state.steps.append(Place(step.seq, step.kind == "poll", step.waits, step.tool, name))
+        state.steps.append((step.seq, step.kind == "poll", step.waits, step.tool, name))
         if len(pairs) > 3 * LONGEST_CYCLE:
             del pairs[:LONGEST_CYCLE]
             del state.steps[:LONGEST_CYCLE]
@@ -188,14 +182,14 @@ class Cycling(Shared[Ring]):
             state.told[pair] = identity
         trim(state.told, 64)
         state.told_size = lap
-        tools = ", ".join(place.tool for place in members)
+        tools = ", ".join(place[3] for place in members)
         advice: Advice = "stop" if matched > needed else "nudge"
         laps = (matched + lap) / lap
         return Signal(
             self.name,
             "alternating" if lap == 2 else "cycle-n",
             identity,
-            tuple(place.seq for place in state.steps[-2 * lap :]),
+            tuple(place[0] for place in state.steps[-2 * lap :]),
             advice,
             f"The same {lap} calls ({tools}) came round {laps:.1f} times with the same results.",
             f"You are going round in a ring of {lap} calls ({tools}); each gave the same result as the last time. "
@@ -215,7 +209,7 @@ class Cycling(Shared[Ring]):
             self.name,
             "alternating" if state.told_size == 2 else "cycle-n",
             identity,
-            tuple(place.seq for place in state.steps[-state.told_run :]),
+            tuple(place[0] for place in state.steps[-state.told_run :]),
             "stop",
             f"A ring of {state.told_size} calls was taken up again after the model was told of it.",
             "You are in the same ring of calls again. Do something else, or say what blocks you.",
@@ -254,10 +248,10 @@ class Cycling(Shared[Ring]):
 
 def _is_waiting(members: list[Place]) -> bool:
     """A ring with a poll in it, or with a look between two waits."""
-    waits = [place.waits for place in members]
-    return any(place.polls for place in members) or (any(waits) and not all(waits))
+    waits = [place[2] for place in members]
+    return any(place[1] for place in members) or (any(waits) and not all(waits))
 
 
 def _ring_name(members: list[Place]) -> str:
     """The same wherever one enters the ring, and in every replay."""
-    return digest("".join(sorted(place.name for place in members)).encode())
+    return digest("".join(sorted(place[4] for place in members)).encode())

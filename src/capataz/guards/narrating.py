@@ -65,7 +65,8 @@ class Narrating(Shared[Talk]):
             return None
         if fact.calls:
             state.called, state.reply, state.text = True, -1, 0
-            state.acted = state.acted or any(call.acting for call in fact.calls)
+            if not state.acted:
+                state.acted = any(call.acting for call in fact.calls)
             return None
         if fact.stop == "pause":
             return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from capataz.events.facts import Event, ModelReplied
 from capataz.guards.base import Signal
@@ -12,19 +11,20 @@ from capataz.guards.reading import Step
 from capataz.guards.shared import Shared
 
 MINUTE = 60.0
-REPLIES = 256
 
 
 @dataclass(slots=True)
 class Bill:
-    lately: deque[tuple[float, int, int]] = field(default_factory=lambda: deque[tuple[float, int, int]](maxlen=REPLIES))
-    """(time, position, tokens) of the replies of the last minute."""
+    """What was used since a minute was begun. A new one begins with the first reply after the last has passed."""
+
+    since: float = 0.0
+    first: int = -1
     tokens: int = 0
-    told: float = float("-inf")
+    told: bool = False
 
 
 class Spending(Shared[Bill]):
-    """Tokens per minute over the limit; told at most once a minute. Tokens read from a cache are not counted."""
+    """Tokens per minute over the limit; told once in each such minute. Tokens read from a cache are not counted."""
 
     name = "spending"
     facts = frozenset((ModelReplied,))
@@ -37,24 +37,20 @@ class Spending(Shared[Bill]):
 
     def see(self, state: Bill, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
-        if not isinstance(fact, ModelReplied) or not fact.usage.tokens:
+        if not isinstance(fact, ModelReplied):
             return None
-        if len(state.lately) == REPLIES:
-            state.tokens -= state.lately[0][2]
-        tokens = fact.usage.tokens - fact.usage.cache_read
-        state.lately.append((event.at, event.seq, tokens))
-        state.tokens += tokens
-        while state.lately[0][0] < event.at - MINUTE:
-            state.tokens -= state.lately.popleft()[2]
-        moving = state.lately[0][0] < event.at or len(state.lately) == 1
-        if not moving or state.tokens <= self.thresholds.token_rate or event.at < state.told + MINUTE:
+        if event.at >= state.since + MINUTE or state.first < 0:
+            state.since, state.first, state.tokens, state.told = event.at, event.seq, 0, False
+        usage = fact.usage
+        state.tokens += usage.input + usage.output - usage.cache_read
+        if state.tokens <= self.thresholds.token_rate or state.told or event.at <= state.since:
             return None
-        state.told = event.at
+        state.told = True
         return Signal(
             self.name,
             "token-rate",
             "token-rate",
-            tuple(seq for _, seq, _ in state.lately)[-8:],
+            (state.first, event.seq),
             "nudge",
             f"{state.tokens:,} tokens within one minute; {self.thresholds.token_rate:,} are usual at most.",
             f"You have used {state.tokens:,} tokens within one minute. Take smaller steps and read less at once.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
@@ -118,32 +119,31 @@ class Sweeping(Shared[Sweeps]):
         )
 
 
+@lru_cache(maxsize=4096)
+def _names(keys: tuple[str, ...]) -> tuple[str, str, bool] | None:
+    """(start, end or length, whether it is a length) among the names of a call's arguments."""
+    start = next((name for name in _STARTS if name in keys), None)
+    end = next((name for name in _ENDS if name in keys and name != start), None)
+    length = next((name for name in _LENGTHS if name in keys), None)
+    other = end or length
+    return None if start is None or other is None else (start, other, end is None)
+
+
 def span_of(arguments: Mapping[str, JSON]) -> tuple[int, int, int] | None:
     """(start, end, hash of the other arguments) where a call asks for a range of something.
 
     >>> span_of({"path": "a", "offset": 10, "limit": 5})[:2]
     (10, 15)
     """
-    start = _number(arguments, _STARTS)
-    if start is None:
+    names = _names(tuple(arguments))
+    if names is None:
         return None
-    low = start[1]
-    last, length = _number(arguments, _ENDS), _number(arguments, _LENGTHS)
-    if last is not None:
-        used, high = last
-    elif length is not None:
-        used, high = length[0], low + length[1]
-    else:
+    start, end = arguments[names[0]], arguments[names[1]]
+    if type(start) is not int or type(end) is not int:
         return None
-    if high <= low:
+    if names[2]:
+        end += start
+    if end <= start:
         return None
-    others = tuple(sorted((key, repr(value)) for key, value in arguments.items() if key not in (start[0], used)))
-    return low, high, hash(others)
-
-
-def _number(arguments: Mapping[str, JSON], names: tuple[str, ...]) -> tuple[str, int] | None:
-    for name in names:
-        value = arguments.get(name)
-        if type(value) is int:
-            return name, value
-    return None
+    others = tuple(sorted((key, repr(value)) for key, value in arguments.items() if key not in names[:2]))
+    return start, end, hash(others)

@@ -51,6 +51,8 @@ class Tries:
 class Targets:
     tries: dict[int, Tries] = field(default_factory=dict[int, Tries])
     row: Tries = field(default_factory=Tries)
+    row_first: Step | None = None
+    """The first of a row, until there is a second one."""
     row_tool: str = ""
     row_target: int = 0
     row_key: int = 0
@@ -113,9 +115,15 @@ class Unchanging(Shared[Targets]):
     def _row(self, state: Targets, step: Step) -> Signal | None:
         """Calls of one tool in a row, with other arguments each, that all come to the same."""
         if state.row_tool != step.tool or state.row_target != step.target:
-            state.row_tool, state.row_target, state.row = step.tool, step.target, Tries()
-        elif state.row_key == step.key:
+            state.row_tool, state.row_target, state.row_first = step.tool, step.target, step
+            state.row_key = step.key
             return None
+        if state.row_key == step.key:
+            return None
+        if state.row_first is not None:
+            state.row = Tries()
+            state.row.add(state.row_first)
+            state.row_first = None
         state.row_key = step.key
         count = state.row.add(step)
         limit = self._row_limit(step)
@@ -146,13 +154,31 @@ class Unchanging(Shared[Targets]):
 class Said:
     """What was last written to one target, as figures and words."""
 
-    target: int = 0
+    first: Step | None = None
+    """The latest of them, until there is a second one in a row."""
     number: int = 0
     count: int = 0
     result: int = 0
     figures: frozenset[bytes] = frozenset()
     terms: set[bytes] = field(default_factory=set[bytes])
     places: list[int] = field(default_factory=list[int])
+
+    def begin(self, step: Step) -> None:
+        self.first, self.count, self.result, self.places = step, 1, step.result, [step.seq]
+        self.figures, self.terms = _figures(step), _terms(step)
+
+    def says_again(self, step: Step) -> bool:
+        """Whether the step says the same: the same figures, two words in three known, the same outcome."""
+        terms = _terms(step)
+        known = len(terms & self.terms) * 3 >= len(terms) * 2
+        if not known or _figures(step) != self.figures or step.result != self.result:
+            return False
+        self.count += 1
+        self.terms |= terms
+        self.places.append(step.seq)
+        if len(self.places) > SHOWN:
+            del self.places[1]
+        return True
 
 
 class Rewording(Shared[Said]):
@@ -170,26 +196,21 @@ class Rewording(Shared[Said]):
     def see(self, state: Said, event: Event, step: Step | None) -> Signal | None:
         if step is None:
             return None
-        if step.number != state.number + 1:
-            state.target = 0
+        before = state.first if step.number == state.number + 1 else None
         state.number = step.number
         if step.target == 0 or step.error or step.free or len(step.arguments) > SHORT:
-            state.target = 0
+            state.first = None
             return None
-        figures = frozenset(_FIGURE.findall(step.arguments))
-        terms = {term[:4] for term in _TERM.findall(step.arguments.lower())}
-        known = len(terms & state.terms) * 3 >= len(terms) * 2
-        if step.target != state.target or step.result != state.result or figures != state.figures or not known:
-            state.target, state.result, state.figures = step.target, step.result, figures
-            state.count, state.terms, state.places = 1, terms, [step.seq]
+        if before is None or before.target != step.target:
+            state.first, state.count = step, 0
             return None
-        state.count += 1
-        state.terms |= terms
-        state.places.append(step.seq)
-        if len(state.places) > SHOWN:
-            del state.places[1]
+        if state.count == 0:
+            state.begin(before)
+        if not state.says_again(step):
+            state.begin(step)
+            return None
         limit = self.thresholds.reworded
-        if len(figures) < 2 or (state.count != limit.nudge and state.count < limit.stop):
+        if len(state.figures) < 2 or (state.count != limit.nudge and state.count < limit.stop):
             return None
         return Signal(
             self.name,
@@ -201,3 +222,12 @@ class Rewording(Shared[Said]):
             f"You have now told {step.call.target} the same {state.count} times in other words. It is there already. "
             "Go on to the next thing.",
         )
+
+
+def _figures(step: Step) -> frozenset[bytes]:
+    return frozenset(_FIGURE.findall(step.arguments))
+
+
+def _terms(step: Step) -> set[bytes]:
+    """Words by their first letters, so that endings do not count."""
+    return {term[:4] for term in _TERM.findall(step.arguments.lower())}
