@@ -22,7 +22,7 @@ from capataz.policy.policy import Policy
 if TYPE_CHECKING:
     from capataz.agent import Agent
     from capataz.ports import Chance, Clock, Model, Store
-    from capataz.runtime.launch import Yard
+    from capataz.runtime.launch import Spec, Yard
     from capataz.tools.usercode import Threads
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class App:
         if not task.strip():
             raise Misuse(f"agent {agent.name!r} was given an empty task: say what it should do")
         yard = self.yard()
-        spec = agent.prepare(self)
+        spec = await self._prepare(agent)
         outcome = await launch(spec, Task(task, task_type), replace(yard, on_event=on_event) if on_event else yard)
         return agent.read(outcome)
 
@@ -108,7 +108,7 @@ class App:
         """Take up a run that was suspended, or whose process died, from its log."""
         from capataz.runtime.launch import resume
 
-        return agent.read(await resume(agent.prepare(self), run, self.yard()))
+        return agent.read(await resume(await self._prepare(agent), run, self.yard()))
 
     def run(self, agent: Agent, task: str, *, task_type: str | None = None) -> Outcome:
         """`arun`, for code that is not asynchronous."""
@@ -136,6 +136,14 @@ class App:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _prepare(self, agent: Agent) -> Spec:
+        """The agent made ready; the price list, where it is needed, is read without holding up the loop."""
+        from capataz.models.prices import has_list, load
+
+        if agent.base_url is None and any(has_list(name) for name in (agent.model, *agent.failover)):
+            await asyncio.to_thread(load)
+        return agent.prepare(self)
 
     async def _close_models(self) -> None:
         for model, _ in self._models.values():
@@ -165,7 +173,7 @@ class App:
         """Where this App's runs are driven; opened on first use."""
         if self._yard is None:
             from capataz.models.gateway import Gateway
-            from capataz.runtime.launch import Yard
+            from capataz.runtime.launch import Spec, Yard
             from capataz.runtime.worker import Surroundings
             from capataz.runtime.world import RealChance, RealClock
             from capataz.tools.usercode import Threads

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 
-import orjson
-
 from capataz.events.facts import ApprovalAsked, Call, RunEscalated, ToolRefused
+from capataz.events.plain import to_json
 from capataz.kernel.commands import Command, Record
 from capataz.kernel.ledger import canonical
 from capataz.kernel.state import State
@@ -21,12 +20,12 @@ def digest_of(state: State, call: Call) -> str:
     """Binds tool, target, arguments, and the versions of tools and policy."""
     versions = state.versions
     bound = [call.tool, call.target, canonical(dict(call.arguments)), versions.tools, versions.policy]
-    return hashlib.sha256(orjson.dumps(bound)).hexdigest()[:24]
+    return hashlib.sha256(to_json(bound)).hexdigest()[:24]
 
 
 def shown(call: Call) -> str:
     """The call as a person reads it before saying yes."""
-    arguments = ", ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in call.arguments.items())
+    arguments = ", ".join(f"{name}={to_json(value).decode()}" for name, value in call.arguments.items())
     return f"{call.tool}({arguments})"
 
 

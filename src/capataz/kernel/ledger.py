@@ -11,9 +11,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-import orjson
-
 from capataz.events.facts import JSON, Call, EffectChecked, Evidence, ToolFacts, ToolFinished
+from capataz.events.plain import to_json
 
 Standing = Literal["pending", "confirmed", "unconfirmed", "already", "denied", "failed", "in-doubt"]
 HOLDS: frozenset[Standing] = frozenset({"pending", "confirmed", "unconfirmed", "already", "in-doubt"})
@@ -33,7 +32,7 @@ def canonical(value: JSON) -> JSON:
 
 def effect_key(call: Call) -> str:
     """What makes two acts the same effect: tool, target and canonical arguments."""
-    digest = hashlib.sha256(orjson.dumps(canonical(dict(call.arguments)))).hexdigest()[:16]
+    digest = hashlib.sha256(to_json(canonical(dict(call.arguments)))).hexdigest()[:16]
     return f"{call.tool}|{call.target}|{digest}"
 
 

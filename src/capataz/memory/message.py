@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import orjson
-
 from capataz.events.facts import JSON, Call, Opaque
+from capataz.events.plain import to_json
 
 NOTE_MARK = "[note from the runtime]"
 SUMMARY_MARK = "[what happened before, in short]"
@@ -32,4 +31,4 @@ class Message:
 
 def shown(result: JSON) -> str:
     """A tool's result as the model reads it: text as it is, anything else as JSON."""
-    return result if isinstance(result, str) else orjson.dumps(result).decode()
+    return result if isinstance(result, str) else to_json(result).decode()

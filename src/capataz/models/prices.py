@@ -61,6 +61,11 @@ def price(model: str, provider: str, usage: Usage, own: Own = MappingProxyType({
     return _listed(model, listed, usage) if rates is None else _linear(rates, usage)
 
 
+def has_list(name: object) -> bool:
+    """Whether a model "provider:name" has its prices in the list, so that `load` is worth its time."""
+    return isinstance(name, str) and name.partition(":")[0] in _LISTED
+
+
 def load() -> None:
     """Read the list now, so that the first `price` does not take half a second. May run in any thread."""
     _rates("gpt-4o", "openai")

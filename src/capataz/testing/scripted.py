@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import orjson
-
 from capataz.events.facts import JSON, Event, Fact, Fault, Usage
+from capataz.events.plain import to_json
 from capataz.mistakes import ModelRefused
 from capataz.ports import ModelRequest, RawCall, Reply
 
@@ -22,7 +21,7 @@ Step: TypeAlias = "Reply | Fault | str | Callable[[ModelRequest], Reply | Fault 
 def calls(*wanted: tuple[str, dict[str, JSON]], text: str = "", usage: Usage | None = None) -> Reply:
     """A reply that asks for tools: `calls(("refund", {"order_id": "81"}))`."""
     raw = tuple(
-        RawCall(f"call-{position}", name, orjson.dumps(arguments).decode())
+        RawCall(f"call-{position}", name, to_json(arguments).decode())
         for position, (name, arguments) in enumerate(wanted)
     )
     return Reply(text, raw, stop="calls", usage=usage or Usage(100, 20))
