@@ -13,7 +13,6 @@ from capataz.demo.clerk import TURNS
 from capataz.demo.scenes import SCENES
 from capataz.demo.stage import Played, play
 from capataz.demo.worker import BEHAVIOURS
-from capataz.ports import Deadlines
 
 ENDS: Mapping[str, tuple[str, int, int]] = {
     "A good day": ("completed", 1, 1),
@@ -41,15 +40,14 @@ ENDS: Mapping[str, tuple[str, int, int]] = {
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Played]:
-    """All scenes, once, on the store a user would have. Waits shorter than the demo's, so that a test is."""
+    """All scenes, once, on the store a user would have; only the naive loop is cut off sooner than in the demo."""
     import asyncio
 
     folder = tmp_path_factory.mktemp("scenes")
 
     async def all_of_them() -> list[Played]:
         async with App(f"sqlite:///{folder}/runs.db") as app:
-            short = Deadlines(connect=2.0, first_byte=1.0, silence=1.0, total=10.0)
-            return await play(SCENES, app, folder, lambda one: None, deadlines=short, patience=4.0)
+            return await play(SCENES, app, folder, lambda one: None, patience=5.0)
 
     return {one.scene.title: one for one in asyncio.run(all_of_them())}
 

@@ -27,7 +27,7 @@ from capataz.testing.worker import UnreliableWorker
 PATIENCE = 12.0
 """Seconds after which the demo itself cuts off the naive loop. The usual client would wait ten minutes."""
 
-DEADLINES = Deadlines(connect=2.0, first_byte=1.5, silence=1.5, total=10.0)
+DEADLINES = Deadlines(connect=2.0, first_byte=2.0, silence=2.0, total=10.0)
 """Short ones, so that a hanging worker does not make a long demo."""
 
 

@@ -23,16 +23,20 @@ from capataz.events.facts import (
     CeilingReached,
     CheckEvaluated,
     ChildEnded,
+    CompressionFailed,
+    ConversationRecalled,
     EffectChecked,
     EscalationAnswered,
     Fact,
     Fault,
+    HistoryCompressed,
     MessageReceived,
     ModelCallFailed,
     ModelCallStarted,
     ModelReplied,
     ModelSwitched,
     OutputCapped,
+    ResultsShortened,
     RunEnded,
     RunEscalated,
     RunLabelled,
@@ -110,6 +114,14 @@ def _of_run(fact: Fact) -> Line:
         case RunLabelled(success=success, by=by, detail=detail):
             word = {True: "a success", False: "a failure", None: "not labelled"}[success]
             return Line("plain", f"labelled by {by or 'someone'}", f"{word}{f': {detail}' if detail else ''}")
+        case ConversationRecalled(said=messages):
+            return Line("quiet", "recalls the conversation", counted(len(messages), "message"))
+        case HistoryCompressed(upto=upto, summary=summary):
+            return Line("quiet", "history compressed", f"what stood before message {upto}: {short(summary, 200)}")
+        case CompressionFailed(reason=reason):
+            return Line("warn", "history not compressed", reason)
+        case ResultsShortened(upto=upto):
+            return Line("quiet", "old results shortened", f"those before message {upto}")
         case _:  # a fact without words of its own is shown by its name rather than not at all
             return Line("quiet", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(fact).__name__).lower())
 
