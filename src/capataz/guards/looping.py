@@ -40,7 +40,7 @@ class Repeating(Shared[None]):
             return None
         if self.thresholds.tool(step.tool).free:
             return None
-        if step.seen > step.run and not step.patient and not step.waits:
+        if step.seen > step.run and not step.waits:
             return self._again(step)
         return None if step.error else self._in_a_row(step)
 
@@ -70,7 +70,8 @@ class Repeating(Shared[None]):
         )
 
     def _again(self, step: Step) -> Signal | None:
-        limit = self.thresholds.revisits
+        looks = self.thresholds.poll_looks
+        limit = Limit(looks, looks + 1) if step.patient else self.thresholds.revisits
         if step.seen != limit.nudge and step.seen < limit.stop:
             return None
         return Signal(

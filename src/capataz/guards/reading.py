@@ -24,6 +24,7 @@ from capataz.events.facts import (
     JSON,
     Call,
     Event,
+    Fact,
     Kind,
     MessageReceived,
     ModelReplied,
@@ -50,6 +51,9 @@ _WAITING = re.compile(r"(?:^|[_\-.])(?:sleep|wait|pause|delay|idle)(?:$|[_\-.])"
 _SHELL = re.compile(r"(?:^|[_\-.])(?:bash|shell|sh|zsh|terminal|console|powershell|cmd)(?:$|[_\-.])", re.IGNORECASE)
 _SLEEPS = re.compile(rb'":"(?:sleep|timeout|wait) \d')
 _LOOKING = frozenset(("read", "search", "poll"))
+
+READ: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused, MessageReceived, ModelReplied, RunStarted))
+"""Facts the reader learns from."""
 
 T = TypeVar("T")
 

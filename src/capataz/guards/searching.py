@@ -24,6 +24,7 @@ WAYS = 8
 LONGEST = 200
 
 _FIGURES = re.compile(r"\d+")
+_NAME = re.compile(r"@|/")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TERM = re.compile(r"[^\W_]{2,}")
 
@@ -35,6 +36,8 @@ class Hunt:
     terms: set[str]
     squashed: str
     number: int
+    named: bool
+    """Whether it looks for a name (address, path): words in common mean nothing there."""
     count: int = 0
     turn: int = -1
     ways: set[int] = field(default_factory=set[int])
@@ -99,12 +102,13 @@ def _hunt(state: Hunts, step: Step) -> Hunt:
     """The open hunt this search belongs to, or a new one."""
     target = step.call.target
     terms, squashed = _terms(target) if target is not None else (set[str](), "")
+    named = target is not None and _NAME.search(target) is not None
     for hunt in state.open:
-        if target is None or not hunt.squashed or _alike(hunt, terms, squashed):
+        if target is None or not hunt.squashed or _alike(hunt, terms, squashed, named):
             hunt.terms |= terms
             return hunt
     state.started += 1
-    hunt = Hunt(terms, squashed, state.started)
+    hunt = Hunt(terms, squashed, state.started, named)
     state.open.append(hunt)
     if len(state.open) > HUNTS:
         del state.open[0]
@@ -159,10 +163,10 @@ def _terms(target: str) -> tuple[set[str], str]:
     return set(words), "".join(words)
 
 
-def _alike(hunt: Hunt, terms: set[str], squashed: str) -> bool:
-    """Whether a target is a rewording of what this hunt has looked for; other numbers are other things."""
+def _alike(hunt: Hunt, terms: set[str], squashed: str, named: bool) -> bool:
+    """Whether a target is a rewording of what this hunt has looked for; other numbers and names are other things."""
     if hunt.squashed == squashed:
         return True
-    if any(term.isdigit() for term in terms ^ hunt.terms):
+    if hunt.named or named or any(term.isdigit() for term in terms ^ hunt.terms):
         return False
     return len(terms & hunt.terms) * 2 >= max(1, min(len(terms), len(hunt.terms)))

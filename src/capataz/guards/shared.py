@@ -51,9 +51,12 @@ class Shared(Generic[S]):
 
     def step(self, state: Alone[S], event: Event, /) -> tuple[Alone[S], Signal | None]:
         reading = state.reader.read(event)
-        if type(event.fact) not in self.facts or (reading is not None and not self._concerns(reading)):
+        if not self._concerns(event, reading):
             return state, None
         return state, self.see(state.own, event, reading)
 
-    def _concerns(self, step: Step) -> bool:
-        return step.kind in self.kinds and not (self.calm and step.plain)
+    def _concerns(self, event: Event, step: Step | None) -> bool:
+        """The same choice that a watch makes for all its guards at once."""
+        if step is None:
+            return type(event.fact) in self.facts - CALLS
+        return not CALLS.isdisjoint(self.facts) and step.kind in self.kinds and not (self.calm and step.plain)

@@ -11,10 +11,13 @@ from typing import Any, TypeAlias
 
 from capataz.events.facts import Event, Fact, Kind
 from capataz.guards.base import Guard, Signal
-from capataz.guards.reading import Reader, Step
-from capataz.guards.shared import CALLS, Shared
+from capataz.guards.reading import READ, Reader, Step
+from capataz.guards.shared import CALLS, KINDS, Shared
 
 _Seat: TypeAlias = "tuple[int, Callable[[Any, Event, Step | None], Signal | None]]"
+
+
+_NOBODY: list[_Seat] = []
 
 
 @dataclass(slots=True)
@@ -40,30 +43,31 @@ class Watch:
         self._shared = [guard for guard in self.guards if isinstance(guard, Shared)]
         self._plain = [guard for guard in self.guards if not isinstance(guard, Shared)]
         self._wanted: dict[type[Fact], list[_Seat]] = {}
-        self._calls: dict[tuple[type[Fact], Kind, bool], list[_Seat]] = {}
+        self._any: dict[Kind, list[_Seat]] = {kind: [] for kind in KINDS}
+        self._news: dict[Kind, list[_Seat]] = {kind: [] for kind in KINDS}
         for place, guard in enumerate(self._shared):
-            self._seat(place, guard)
+            for fact in guard.facts - CALLS:
+                self._wanted.setdefault(fact, []).append((place, guard.see))
+            if not CALLS.isdisjoint(guard.facts):
+                self._seat(place, guard)
 
     def _seat(self, place: int, guard: Shared[Any]) -> None:
-        for fact in guard.facts:
-            if fact not in CALLS:
-                self._wanted.setdefault(fact, []).append((place, guard.see))
-                continue
-            for kind in guard.kinds:
-                self._calls.setdefault((fact, kind, False), []).append((place, guard.see))
-                if not guard.calm:
-                    self._calls.setdefault((fact, kind, True), []).append((place, guard.see))
+        for kind in guard.kinds:
+            self._any[kind].append((place, guard.see))
+            if not guard.calm:
+                self._news[kind].append((place, guard.see))
 
     def start(self) -> WatchState:
         return WatchState(Reader(), [guard.begin() for guard in self._shared], [guard.start() for guard in self._plain])
 
     def step(self, state: WatchState, event: Event) -> tuple[WatchState, tuple[Signal, ...]]:
         """Feed one event. The state given must not be used again."""
-        reading = state.reader.read(event)
-        if reading is None:
-            seats = self._wanted.get(type(event.fact), ())
+        fact = type(event.fact)
+        reading = state.reader.read(event) if fact in READ else None
+        if reading is not None:
+            seats = (self._news if reading.plain else self._any)[reading.kind]
         else:
-            seats = self._calls.get((type(event.fact), reading.kind, reading.plain), ())
+            seats = self._wanted.get(fact, _NOBODY)
         found: list[Signal] | None = None
         own = state.own
         for place, see in seats:
