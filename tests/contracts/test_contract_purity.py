@@ -28,6 +28,7 @@ STANDARD = {
     "fractions",
     "functools",
     "hashlib",
+    "heapq",
     "hmac",
     "html",
     "inspect",

@@ -38,8 +38,12 @@ class Served:
 class UnreliableWorker:
     """A local HTTP server speaking OpenAI chat completions and Anthropic messages, streamed and whole.
 
-    >>> async with UnreliableWorker({"bad": Script((status(500), say("sorry")))}) as worker:
-    ...     agent = Agent("a", model="openai:bad", base_url=worker.url("openai"), api_key="any")
+    >>> from capataz.testing.script import Script, say, status
+    >>> async def address() -> str:
+    ...     async with UnreliableWorker({"bad": Script((status(500), say("sorry")))}) as worker:
+    ...         return worker.url("openai")  # for Agent("a", model="openai:bad", base_url=..., api_key="any")
+    >>> asyncio.run(address())
+    'http://127.0.0.1:.../v1'
     """
 
     def __init__(self, behaviours: Mapping[str, Behaviour] | None = None) -> None:
