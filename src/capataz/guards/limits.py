@@ -7,7 +7,7 @@ each default comes from. Nothing here may decide anything: it is data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -104,6 +104,10 @@ class Thresholds:
 
     def tool(self, name: str) -> ToolLimits:
         return self.tools.get(name, NO_LIMITS)
+
+    def with_tools(self, declared: Mapping[str, ToolLimits]) -> Thresholds:
+        """These numbers, plus what tools declare of themselves; what was set here for a tool wins."""
+        return replace(self, tools={**declared, **self.tools}) if declared else self
 
 
 NO_LIMITS = ToolLimits()

@@ -49,13 +49,13 @@ class Watch:
             for fact in guard.facts - CALLS:
                 self._wanted.setdefault(fact, []).append((place, guard.see))
             if not CALLS.isdisjoint(guard.facts):
-                self._seat(place, guard)
+                self._seat((place, guard.see), guard.kinds, guard.calm)
 
-    def _seat(self, place: int, guard: Shared[Any]) -> None:
-        for kind in guard.kinds:
-            self._any[kind].append((place, guard.see))
-            if not guard.calm:
-                self._news[kind].append((place, guard.see))
+    def _seat(self, seat: _Seat, kinds: frozenset[Kind], calm: bool) -> None:
+        for kind in kinds:
+            self._any[kind].append(seat)
+            if not calm:
+                self._news[kind].append(seat)
 
     def start(self) -> WatchState:
         return WatchState(Reader(), [guard.begin() for guard in self._shared], [guard.start() for guard in self._plain])

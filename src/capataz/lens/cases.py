@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
+
+import orjson
 
 from capataz.events.facts import (
     JSON,
@@ -27,9 +29,10 @@ from capataz.events.facts import (
     ToolRefused,
     ToolStarted,
 )
-from capataz.guards.limits import Thresholds, ToolLimits
+from capataz.guards.limits import ToolLimits
 from capataz.mistakes import Misuse
 
+_Object: TypeAlias = Mapping[str, Any]
 _KINDS: Mapping[str, Kind] = {
     "read": "read", "search": "search", "poll": "poll", "write": "write", "exec": "exec", "message": "message",
     "ui": "exec", "plan": "write", "sample": "read",
@@ -63,36 +66,52 @@ class Case:
         return self.group == "recovered"
 
 
-def case_of(raw: Mapping[str, Any]) -> Case:
+def read_cases(text: bytes, where: str) -> list[Case]:
+    """The cases of one file: a JSON list, or an object that holds one under `cases`."""
+    try:
+        held = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Misuse(f"{where} is not JSON: {error}") from error
+    cases = cast(_Object, held).get("cases") if isinstance(held, dict) else held
+    if not isinstance(cases, list):
+        raise Misuse(f"{where} holds no list of cases; see docs/guards/cases.md for the format")
+    return [case_of(cast(_Object, case)) for case in cast(list[object], cases)]
+
+
+def case_of(raw: _Object) -> Case:
     """Read one case. A case that lacks its id or its history, or has an unknown class, is refused by name."""
     try:
         return _Writer(raw).case()
-    except (KeyError, TypeError, ValueError) as error:
-        raise Misuse(f"case {raw.get('id', '?')!r} cannot be read: {error!r}; see docs/guards/cases.md") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Misuse(f"case {_name_of(raw)!r} cannot be read: {error!r}; see docs/guards/cases.md") from error
+
+
+def _name_of(raw: object) -> object:
+    return cast(_Object, raw).get("id", "?") if isinstance(raw, Mapping) else "?"
 
 
 class _Writer:
     """Writes the events of one case."""
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: _Object) -> None:
         self.raw = raw
-        self.tools: Mapping[str, Mapping[str, Any]] = raw.get("tools") or {}
-        self.history: list[Mapping[str, Any]] = list(raw["history"])
-        self.contract: Mapping[str, Any] = raw.get("contract") or {}
+        self.tools = cast(Mapping[str, _Object], raw.get("tools") or {})
+        self.history = cast(list[_Object], list(raw["history"]))
+        self.contract = cast(_Object, raw.get("contract") or {})
         self.events: list[Event] = []
         self.items: list[int] = []
         self.done: set[str] = set()
         self.clock = 0.0
 
     def case(self) -> Case:
-        raw, expected = self.raw, self.raw.get("expected") or {}
+        raw, expected = self.raw, cast(_Object, self.raw.get("expected") or {})
         self._begin()
         at = 0
         while at < len(self.history):
             at = self._item(at)
         self._silence()
         signal = expected.get("signal")
-        accepted = frozenset((*raw.get("accept_also", ()), *((signal,) if signal else ())))
+        accepted = frozenset(str(kind) for kind in (*(raw.get("accept_also") or ()), signal) if kind)
         return Case(
             str(raw["id"]), str(raw["kind"]), str(raw.get("group", "")), signal, accepted,
             expected.get("not_before"), expected.get("at_latest"), int(expected.get("onset") or 0),
@@ -151,7 +170,7 @@ class _Writer:
             self._finish(at + place, call, item)
         return end
 
-    def _call(self, turn: int, place: int, item: Mapping[str, Any]) -> Call:
+    def _call(self, turn: int, place: int, item: _Object) -> Call:
         tool = self.tools.get(item["tool"], {})
         arguments: Mapping[str, JSON] = item.get("args") or {}
         target = arguments.get(tool.get("target_arg") or "")
@@ -160,7 +179,7 @@ class _Writer:
             None if target is None else str(target),
         )  # fmt: skip
 
-    def _finish(self, at: int, call: Call, item: Mapping[str, Any]) -> None:
+    def _finish(self, at: int, call: Call, item: _Object) -> None:
         tool = self.tools.get(call.tool)
         error = bool(item.get("is_error"))
         if tool is None and error:
@@ -183,20 +202,11 @@ class _Writer:
         if "now_s" not in self.raw:
             return
         self.clock = float(self.raw["now_s"])
-        last = self.history[-1] if self.history else {}
+        last: _Object = self.history[-1] if self.history else {}
         inside = "ended_s" in last and last["ended_s"] is None
         beat = float(self.raw.get("last_beat_s") or 0)
         self._add(max(0, len(self.history) - 1), TickPassed(beat, "tool" if inside else "own"))
 
 
-def _class(tool: Mapping[str, Any]) -> str:
+def _class(tool: _Object) -> str:
     return str(tool.get("class") or ("read" if tool.get("read_only") else "exec"))
-
-
-def with_limits(thresholds: Thresholds, limits: Mapping[str, ToolLimits]) -> Thresholds:
-    """The thresholds, plus what a case's tools declare of themselves."""
-    if not limits:
-        return thresholds
-    from dataclasses import replace
-
-    return replace(thresholds, tools={**limits, **thresholds.tools})

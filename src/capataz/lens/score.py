@@ -14,7 +14,7 @@ from capataz.guards.catalogue import default_guards
 from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.guards.watch import Watch
 from capataz.kernel.verdicts import Mode
-from capataz.lens.cases import Case, with_limits
+from capataz.lens.cases import Case
 from capataz.lens.replay import Fired, replay
 
 LOOPS = ("identical", "target", "alternating", "cycle-n", "no-progress", "empty-search", "error-repeat")
@@ -99,7 +99,7 @@ def score(cases: Sequence[Case], thresholds: Thresholds = DEFAULTS, modes: Mappi
 
 def score_case(case: Case, thresholds: Thresholds = DEFAULTS, modes: Mapping[str, Mode] | None = None) -> Scored:
     """Replay one case and weigh what fired against its label."""
-    watch = Watch(default_guards(with_limits(thresholds, case.limits)))
+    watch = Watch(default_guards(thresholds.with_tools(case.limits)))
     fired = replay(case.events, watch, modes).fired
     nudge = next((case.items[one.place] for one in fired if one.verdict.action == "nudge"), None)
     told = [one for one in fired if _counts(case, one)]
