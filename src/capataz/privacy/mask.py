@@ -194,9 +194,12 @@ class Mask:
         return out
 
     def _put(self, text: str, found: list[Found], pseudonyms: Pseudonyms | None, foreign: bool) -> str:
-        if pseudonyms is not None:
-            return pseudonyms.cover(text, found, self.one_way, foreign=foreign)
-        return replaced(text, found) if found else text
+        if pseudonyms is None:
+            return replaced(text, found) if found else text
+        out, anew = pseudonyms.cover(text, found, self.one_way, foreign=foreign)
+        while anew:
+            out, anew = pseudonyms.cover(out, self._find(out, ""), self.one_way, foreign=False)
+        return out
 
     def _value(self, value: Any, pseudonyms: Pseudonyms | None, foreign: bool, key: str, depth: int) -> JSON:
         def go(inner: Any, name: str) -> JSON:

@@ -35,7 +35,7 @@ _WRITTEN = re.compile(r"\d{1,5}(?:\D{1,4}\d{2,8}){1,6}")
 _CODED = re.compile(r"^\d{3}-\d\d-\d{4}$|^0-")
 _AMERICAN = re.compile(r"(?:1\D)?\d{3}\D{1,2}\d{3}\D\d{4}")
 
-_CUT = frozenset("-_.#=+@:/\\")
+_CUT = frozenset("-_.#=+@:/\\(")
 """Before a number, these tie it to the word before them: `ORD-612345678`."""
 
 Span = tuple[int, int]
@@ -132,7 +132,7 @@ class _Reader:
         if not 7 <= count <= 19:
             return None
         plus = not first and _has_plus(self.text, start)
-        tied = _tied(self.text, groups, first, last)
+        tied = _tied(self.text, groups, first, last, self.floor)
         whole = last - first == len(groups)
         if tied != FAST and not plus and (hit := self._checked(start, end, written, digits, whole=whole)) is not None:
             return hit
@@ -173,7 +173,8 @@ class _Reader:
         if not sort or (sort == "told" and not whole):
             return None
         text, begin = self.text, start
-        while begin > self.floor and text[begin - 1] in "+(\0":
+        opening = "+(\0" if ")" in written else "+\0"
+        while begin > self.floor and text[begin - 1] in opening:
             begin -= 1
         extension = _EXTENSION.match(text, end) if text[end : end + 1] in " ;,xei" else None
         return Found(begin, extension.end() if extension else end, "phone", sort)
@@ -202,7 +203,7 @@ def _has_plus(text: str, start: int) -> bool:
 FREE, LEFT, LOOSE, FAST = range(4)
 
 
-def _tied(text: str, groups: list[Span], first: int, last: int) -> int:
+def _tied(text: str, groups: list[Span], first: int, last: int, floor: int) -> int:
     """Whether the window is part of something: FAST for good; LEFT, LOOSE: an id or a card may be, a telephone not."""
     start, end = groups[first][0], groups[last - 1][1]
     if first and not _apart(text[groups[first - 1][1] : start]):
@@ -215,7 +216,7 @@ def _tied(text: str, groups: list[Span], first: int, last: int) -> int:
     if end < len(text) and (text[end].isalnum() or text[end] == "_"):
         word = text[end] != "_" and text[end + 1 : end + 2].isalnum() and text[end + 2 : end + 3].isalnum()
         return FAST if word and last - first == 1 else LOOSE
-    return LEFT if before in _CUT and _tied_by(text, start, before) else FREE
+    return LEFT if before in _CUT and start - 2 >= floor and _tied_by(text, start, before) else FREE
 
 
 def _apart(separator: str) -> bool:
@@ -226,7 +227,7 @@ def _tied_by(text: str, start: int, before: str) -> bool:
     word = text[start - 2 : start - 1]
     if before in ":=/":
         return before == ":" and word.isdigit()
-    if before == "+":
+    if before in "+(":
         return word.isalnum()
     return before in "#@_" or word.isalnum() or word in (")", "]", "_")
 

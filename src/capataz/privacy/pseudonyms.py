@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from capataz.events.facts import JSON
 from capataz.privacy.found import PERSONAL, Found, label
+from capataz.privacy.plain import covered
 
 _TEXT = "text"
 """The kind of a disguised look-alike."""
@@ -63,7 +64,7 @@ def _lookalike(labels: tuple[str, ...]) -> re.Pattern[str]:
     closing = r"(?:>|&gt;|\\u003[eE]|\]|\}|»|›|＞)"
     return re.compile(
         rf"(?P<mark>\\*\")?<(?P<exact>{word})_(?P<exactly>[1-9][0-9]{{0,8}})>(?:(?(mark)(?P<closed>\\*\")?))"
-        rf"|{opening}\s?(?P<open>(?i:{word})){gap}(?P<opened>[1-9][0-9]{{0,8}})(?![0-9])(?:\s?{closing})?"
+        rf"|{opening}\s?(?P<open>(?i:{word})){gap}(?P<opened>[1-9][0-9]{{0,8}})(?:\s?{closing}|(?!\w))"
         rf"|\\<(?P<marked>(?i:{word})){gap}(?P<marking>[1-9][0-9]{{0,8}})\\>"
         rf"|(?<![\w<])(?P<shut>(?i:{word})){gap}(?P<shutting>[1-9][0-9]{{0,8}})\s?{closing}"
         rf"|(?<![\w<])(?P<bare>{word})_(?P<barely>[1-9][0-9]{{0,8}})(?!\w)"
@@ -111,18 +112,23 @@ class Pseudonyms:
         self._tokens[word, type(value), value] = placeholder = f"<{word}_{number}>"
         return placeholder
 
-    def cover(self, text: str, found: list[Found], one_way: frozenset[str], *, foreign: bool) -> str:
-        """The text with placeholders for what was found in it, and for values known from before."""
+    def cover(self, text: str, found: list[Found], one_way: frozenset[str], *, foreign: bool) -> tuple[str, bool]:
+        """The text with placeholders for what was found in it, and for values known from before.
+
+        The second part says whether there were any of those: what stood beside them may then be seen anew.
+        """
         alike = self._alike(text, found, foreign)
-        hits = sorted([*found, *self._known(text, found, alike), *(hit for hit in alike if hit.kind)])
+        for hit in found:
+            self._instead(text, hit, one_way)
+        known = self._known(text, found, alike)
         pieces: list[str] = []
         last = 0
-        for hit in hits:
+        for hit in sorted([*found, *known, *(hit for hit in alike if hit.kind)]):
             pieces.append(text[last : hit.start])
             pieces.append(self._instead(text, hit, one_way))
             last = hit.end
         pieces.append(text[last:])
-        return "".join(pieces)
+        return "".join(pieces), bool(known)
 
     def _instead(self, text: str, hit: Found, one_way: frozenset[str]) -> str:
         if hit.kind in one_way:
@@ -150,17 +156,17 @@ class Pseudonyms:
 
     def _known(self, text: str, found: list[Found], alike: list[Found]) -> list[Found]:
         """Values given out before, where no rule found them this time; the longest first."""
-        taken = sorted([*found, *alike])
+        spans = [(hit.start, hit.end) for hit in (*found, *alike)]
         hits: list[Found] = []
+        rest = covered(text, sorted(spans))
         for (word, _), value in sorted(self._values.items(), key=lambda item: -len(str(item[1]))):
             shown = str(value)
-            if len(shown) < SHORTEST or shown not in text or word == label(_TEXT):
+            if len(shown) < SHORTEST or shown not in rest or word == label(_TEXT):
                 continue
-            for match in re.finditer(rf"(?<!\w){re.escape(shown)}(?!\w)", text):
-                hit = Found(*match.span(), word.lower().replace("_", "-"))
-                if not any(hit.start < other.end and other.start < hit.end for other in taken):
-                    taken.append(hit)
-                    hits.append(hit)
+            for match in re.finditer(rf"(?<!\w){re.escape(shown)}(?!\w)", rest):
+                hits.append(Found(*match.span(), word.lower().replace("_", "-")))
+                spans.append(match.span())
+            rest = covered(text, sorted(spans))
         return hits
 
     def restore(self, text: str) -> str:

@@ -60,7 +60,7 @@ _SAID = re.compile(
     rf"(?P<suffix>[^\W\d_]{{0,5}})(?: (?:is|es|és|est|ist|è|é|lautet|era|was|to)[ ]?:?[ ]|[ ]+(?=[\"'`])){_VALUE}",
     re.IGNORECASE,
 )
-_TAGGED = re.compile(r"<(?P<name>[\w:.-]{2,40})>(?P<value>[^<>\s]{3,400})</")
+_TAGGED = re.compile(r"<(?P<name>[\w:.-]{2,40})>(?P<value>[^<>\s]{3,400})</(?P=name)>")
 _SPOKEN = ("passw", "passe ", "contrase", "senha", "kennwort", "clave", "secret", "token", "passphrase", "passcode")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|digest|negotiate|bot|key|ntlm|aws4-hmac-sha256)\s+", re.I)
@@ -73,6 +73,7 @@ _WORDS = words(
     "incorrect correct valid needed reset unknown default number object secretstr field input self bearer basic "
     "contraseña senha contrasenya passwort protected"
 )
+_MASKED = re.compile(r"<(?:<|[A-Z][A-Z_]+(?:_[0-9]+)?>)")
 _CODE = re.compile(
     r"[$%<{\[(*#]|\.\.\.|os\.|env[.\[(]|process\.env|getenv|config[.\[(]|settings\.|self\.|this\.|args\.|req(?:uest)?\.|"
     r"input\(|vault:|secret://|arn:aws:|[A-Za-z_][\w.]*\(|[xX*•.\-_]+$|\[?redacted|\w+\[[\"']"
@@ -229,7 +230,7 @@ def _strength(word: str, name: str, suffix: str) -> str:
 
 def looks_secret(value: str, strength: str = "strong", *, quoted: bool = False, spoken: bool = False) -> bool:
     """Whether a value under such a name is one, and not a type, a variable, a sentence or an earlier mask."""
-    if not strength or len(value) < 4 or _CODE.match(value) or value.lower() in _WORDS or "<<" in value:
+    if not strength or len(value) < 4 or _CODE.match(value) or value.lower() in _WORDS or _MASKED.search(value):
         return False
     mixed = any(char.isdigit() for char in value)
     if strength == "weak":
