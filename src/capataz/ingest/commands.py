@@ -44,14 +44,20 @@ _LONGEST = 4000
 """Characters of a command that are looked at: verbs come early, and hostile ones are long."""
 
 
+_SHELL = re.compile(r"\s*(?:/bin/|/usr/bin/)?(?:ba|z)?sh -l?c (.*)", re.S)
 _WRAPPED = re.compile(r"\s*(?:```\w*\s*|execute\[)+(.*?)(?:\]|```)*\s*", re.S | re.I)
 _INNER = re.compile(r"[$<>]\(|[`()]")
 
 
 def unwrapped(action: str) -> str:
-    """Without the fence or the `execute[...]` some agents are told to write around a command."""
-    found = _WRAPPED.fullmatch(action[:_LONGEST])
-    return found.group(1) if found else action[:_LONGEST]
+    """Without what agents write around a command: a fence, `execute[...]`, `bash -lc "..."`."""
+    action = action[:_LONGEST]
+    shell = _SHELL.match(action)
+    if shell is not None:
+        action = shell.group(1).strip()
+        action = action[1:-1] if len(action) > 1 and action[0] in "'\"" and action[-1] == action[0] else action
+    found = _WRAPPED.fullmatch(action)
+    return found.group(1) if found else action
 
 
 @lru_cache(maxsize=2048)
@@ -127,7 +133,10 @@ def _stripped(part: list[str]) -> list[str]:
 def command_target(command: str) -> str | None:
     """The file or folder a looking command looks at: the last word of its first part that is no option."""
     first = _SEPARATORS.split(_QUOTED.sub(lambda found: found.group()[1:-1].replace(" ", "_"), command[:_LONGEST]))[0]
-    named = [word for word in _stripped(first.split())[1:] if not word.startswith("-")]
+    words = _stripped(first.split())
+    named = [word for word in words[1:] if not word.startswith("-")]
+    if words and words[0] in _LOOKING:
+        named = named[1:]
     return named[-1] if named else None
 
 

@@ -44,7 +44,12 @@ def _is_message(message: dict[str, JSON]) -> bool:
 
 
 def looks(value: JSON) -> bool:
-    return any(text(message.get("role")) in ("assistant", "ai") for message in messages_of(value)[:500])
+    messages = messages_of(value)
+    if any(text(message.get("role")) in ("assistant", "ai") for message in messages[:500]):
+        return True
+    return (
+        bool(messages) and isinstance(value, dict) and ("choices" in value or isinstance(value.get("response"), dict))
+    )
 
 
 def runs(value: JSON, context: Context) -> Iterator[ImportedRun]:

@@ -7,6 +7,7 @@ given. What a span says is read in `span_attributes`; here it is only known when
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -163,17 +164,29 @@ def _runs(spans: list[Span], context: Context) -> Iterator[ImportedRun]:
     groups: dict[tuple[str, str], list[Span]] = {}
     for span in spans:
         groups.setdefault((span.trace, owner[span.trace, span.id]), []).append(span)
+    tops = Counter(trace for trace, agent in groups if not _above(trace, agent, by_id, owner))
     for (trace, agent), group in groups.items():
         frame = by_id.get((trace, agent))
         builder = context.builder(NAME, group[0].line)
-        builder.id = f"{trace}/{agent}" if agent else trace
+        above = _above(trace, agent, by_id, owner)
+        builder.id = _run_id(trace, agent, bool(above), tops)
         if frame is not None:
             builder.agent = text(pick(frame.attributes, "gen_ai.agent.name", "agent.name")) or frame.name
-            above = owner.get((trace, frame.parent), "") if frame.parent else ""
-            builder.parent = f"{trace}/{above}" if above else None
-            builder.id = builder.id if above else trace
+        if above:
+            builder.parent = _run_id(trace, above, bool(_above(trace, above, by_id, owner)), tops)
         _tell(builder, sorted(group, key=lambda span: span.start or 0.0))
         yield from finished(builder)
+
+
+def _above(trace: str, agent: str, by_id: dict[tuple[str, str], Span], owner: dict[tuple[str, str], str]) -> str:
+    """Id of the agent span whose run started this one; empty for a run at the top."""
+    frame = by_id.get((trace, agent))
+    return owner.get((trace, frame.parent), "") if frame is not None and frame.parent else ""
+
+
+def _run_id(trace: str, agent: str, below: bool, tops: Counter[str]) -> str:
+    """A run at the top of its trace has the trace's id, unless it shares the trace with others."""
+    return trace if not agent or (not below and tops[trace] == 1) else f"{trace}/{agent}"
 
 
 def _owner(span: Span, by_id: dict[tuple[str, str], Span]) -> str:

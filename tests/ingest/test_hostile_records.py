@@ -1,0 +1,256 @@
+"""Records nobody should have to survive, survived: bounded, counted, named, never raised."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from capataz.events.facts import JSON
+from capataz.ingest.build import ImportedRun
+from capataz.ingest.formats.base import Context
+from capataz.ingest.formats.literal import read as read_literal
+from capataz.ingest.read import Share, parse, read_runs
+from capataz.ingest.registry import DOCUMENTS, SESSIONS
+from capataz.ingest.report import Limits, Report
+
+Reads = Callable[..., tuple[list[ImportedRun], Report]]
+CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'
+
+
+def test_broken_lines_are_named_and_the_others_read(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "a.jsonl").write_bytes(CHAT + b'{"messages": [{"role": \n' + CHAT + b"\n" + b"\xff\xfe{\n" + CHAT)
+    runs, report = read(tmp_path)
+    assert len(runs) == 3
+    assert [(note.line, note.why.split(":")[0]) for note in report.notes] == [(2, "not JSON"), (5, "not JSON")]
+    assert str(report.notes[0]).startswith(f"{tmp_path}/a.jsonl:2: ")
+
+
+def test_a_damaged_first_line_does_not_hide_the_rest(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "a").write_bytes(b"/speci" + CHAT + CHAT)
+    (tmp_path / "b").write_bytes(b'{"messages": [\n' + CHAT + CHAT)
+    runs, report = read(tmp_path)
+    assert [run.origin.line for run in runs] == [2, 2, 3]
+    assert report.broken == 2
+
+
+def test_deep_nesting_is_refused(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "a").write_bytes(b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+    (tmp_path / "b").write_bytes(b'{"messages": ' + b'{"a":' * 500 + b"1" + b"}" * 500 + b"}\n" + CHAT)
+    runs, report = read(tmp_path)
+    assert len(runs) == 1
+    assert report.broken == 2
+
+
+def test_a_huge_line_is_left_out(tmp_path: Path, read: Reads) -> None:
+    huge = b'{"messages": [{"role": "user", "content": "' + b"x" * 50_000 + b'"}]}\n'
+    (tmp_path / "a").write_bytes(CHAT + huge + CHAT)
+    runs, report = read(tmp_path, limits=Limits(value_bytes=10_000))
+    assert [run.origin.line for run in runs] == [1, 3]
+    assert report.notes[0].why == "longer than 10000 bytes: left out"
+
+
+def test_a_huge_value_over_many_lines_is_left_out(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "a").write_bytes(b"{\n" + b'"k": "x",\n' * 5_000 + b'"messages": []}')
+    runs, report = read(tmp_path, limits=Limits(value_bytes=10_000))
+    assert runs == []
+    assert report.broken == 1
+
+
+@pytest.mark.parametrize("how", ["gz", "zip"])
+def test_decompression_bombs_end_at_the_limit(how: str, tmp_path: Path, read: Reads) -> None:
+    bomb = CHAT + b" " * 5_000_000 + b"\n" + CHAT
+    if how == "gz":
+        (tmp_path / "a").write_bytes(gzip.compress(bomb))
+    else:
+        with zipfile.ZipFile(tmp_path / "a", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("one", bomb)
+    (tmp_path / "z").write_bytes(CHAT)
+    runs, report = read(tmp_path, limits=Limits(unpacked_bytes=1_000_000))
+    assert [run.origin.file.rsplit("/", 1)[-1][0] for run in runs][-1] == "z"
+    assert "more than the limit" in report.notes[0].why
+
+
+def test_a_cut_off_archive_gives_what_it_has(tmp_path: Path, read: Reads) -> None:
+    whole = gzip.compress(os.urandom(20_000).hex().encode().join([CHAT, CHAT]))
+    (tmp_path / "a").write_bytes(gzip.compress(CHAT * 20_000)[:-2_000])
+    (tmp_path / "b").write_bytes(b"PK\x03\x04 not a zip")
+    (tmp_path / "c").write_bytes(whole[:10])
+    runs, report = read(tmp_path)
+    assert len(runs) > 1_000
+    assert {Path(note.file).name for note in report.notes} >= {"a", "b"}
+
+
+def test_links_are_not_followed_and_pipes_not_opened(tmp_path: Path, read: Reads) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "a").write_bytes(CHAT)
+    (inner / "loop").symlink_to(tmp_path)
+    (inner / "self").symlink_to(inner / "self")
+    os.mkfifo(inner / "pipe")
+    runs, report = read(tmp_path)
+    assert len(runs) == 1
+    assert report.skipped["a link or not a regular file"] == 3
+
+
+def test_a_link_given_by_name_is_followed(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "a").write_bytes(CHAT)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert len(read(tmp_path / "link")[0]) == 1
+
+
+def test_very_many_files_are_bounded(tmp_path: Path, read: Reads) -> None:
+    for number in range(300):
+        (tmp_path / f"{number:03}").write_bytes(CHAT)
+    runs, report = read(tmp_path, limits=Limits(files=250))
+    assert len(runs) == 250
+    assert report.broken == 1
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(300):
+            archive.writestr(str(number), CHAT)
+    assert len(read(tmp_path / "many.zip", limits=Limits(members=200))[0]) == 200
+
+
+def test_what_is_not_there_or_not_ours_is_reported(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "image").write_bytes(b"\x89PNG\x00\x00")
+    (tmp_path / "words.md").write_text("# Hello")
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    runs, report = read(tmp_path, tmp_path / "missing", "/dev/null")
+    assert runs == []
+    assert sum(report.skipped.values()) == 6
+    assert report.notes[0].why.startswith("cannot be opened")
+
+
+def test_a_very_long_run_is_cut(tmp_path: Path, read: Reads) -> None:
+    messages = [{"role": "user", "content": "hi"}, *[{"role": "assistant", "content": str(n)} for n in range(500)]]
+    (tmp_path / "a").write_bytes(orjson.dumps({"messages": messages}))
+    assert len(read(tmp_path / "a", limits=Limits(run_events=100))[0][0].events) == 101
+
+
+def test_nan_lone_surrogates_and_a_byte_order_mark_are_forgiven() -> None:
+    assert parse(b'\xef\xbb\xbf{"a": NaN}') == ({"a": None}, "")
+    value, _ = parse(b'{"a": "\\ud800x", "b": "\\ud83d\\ude00"}')
+    assert value == {"a": "\ufffdx", "b": "\U0001f600"}
+    assert parse(b"{")[0] is None
+
+
+def test_printed_objects_are_read_and_never_run() -> None:
+    assert read_literal("[(A(x=1, y=-2.5), {'k': None}), nan]") == [
+        [{"__class__": "A", "x": 1, "y": -2.5}, {"k": None}],
+        "nan",
+    ]
+    assert read_literal("__import__('os').system('x')") == {"__class__": "call", "__args__": ["x"]}
+    assert read_literal("(" * 5_000 + ")" * 5_000) is None
+    assert read_literal("1 +") is None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = "".join(
+    (
+        "messages role content tool_calls function name arguments type history traj reward task_id turn_history ",
+        "actions observations trajectory action observation resourceSpans scopeSpans spans attributes sessionId ",
+        "message payload events e t epoch target samples id steps schema_version full_response function_calls ",
+        "intermediate_steps fact seq at usage timestamp uuid parentId version question loglines args extras cause ",
+        "tool_call_metadata model_response scores output summary item thread_id info ",
+    )
+).split()
+NAMED = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["assistant", "user", "tool", "message", "session", "result", "x", ""]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+def convert(value: JSON) -> None:
+    """Through every format, recognised or not, without the net that reading has."""
+    context = Context("x", 1)
+    for document in DOCUMENTS:
+        document.looks(value)
+        list(document.runs(value, context))
+    for format in SESSIONS:
+        format.looks(value)
+        session = format.open(context)
+        list(session.feed(value, 1))
+        list(session.feed(value, 2))
+        list(session.close())
+
+
+@given(VALUES | NAMED)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_json_makes_a_converter_raise(value: JSON) -> None:
+    convert(value)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, values: list[JSON]) -> JSON:
+    """A real record with one of its parts replaced by something else."""
+    value: JSON = json.loads(json.dumps(draw(st.sampled_from(values))))
+    at, depth = value, draw(st.integers(1, 7))
+    for step in range(depth):
+        keys: list[object] = list(at) if isinstance(at, dict) else list(range(len(at))) if isinstance(at, list) else []
+        if not keys:
+            break
+        key = draw(st.sampled_from(keys))
+        inner = at[key]  # type: ignore[index, call-overload]
+        if step == depth - 1 or not isinstance(inner, (dict, list)) or not inner:
+            at[key] = draw(VALUES)  # type: ignore[index, call-overload]
+            break
+        at = inner
+    return value
+
+
+def _known() -> list[JSON]:
+    found: list[JSON] = []
+    for path in sorted((Path(__file__).parents[1] / "data" / "records").glob("*.json*")):
+        raw = path.read_bytes()
+        try:
+            found.append(orjson.loads(raw))
+        except orjson.JSONDecodeError:
+            found.extend(orjson.loads(line) for line in raw.splitlines())
+    return found
+
+
+@given(damaged(_known()))
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_damage_to_a_real_record_makes_a_converter_raise(value: JSON) -> None:
+    convert(value)
+
+
+LINES = st.lists(st.sampled_from([CHAT, b"{\n", b"[\n", b"\n", b"x\n", b"null\n"])).map(b"".join)
+
+
+@given(raw=st.binary(max_size=300) | LINES)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_make_reading_raise(raw: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(raw)
+    list(read_runs([tmp_path / "a"]))
+
+
+@pytest.mark.parametrize("of", [2, 3])
+def test_shares_give_every_run_exactly_once(of: int, records: Path) -> None:
+    whole = sorted(f"{run.origin} {run.id}" for run in read_runs([records]))
+    reports = [Report() for _ in range(of)]
+    parts = [
+        f"{run.origin} {run.id}"
+        for index in range(of)
+        for run in read_runs([records], report=reports[index], share=Share(index, of))
+    ]
+    assert sorted(parts) == whole
+    together = Report()
+    for report in reports:
+        together.merge(report)
+    assert together.files == len(list(records.iterdir()))
+    assert sum(together.runs.values()) == len(whole)
