@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,12 @@ from capataz.demo.clerk import TURNS
 from capataz.demo.scenes import SCENES
 from capataz.demo.stage import Played, play
 from capataz.demo.worker import BEHAVIOURS
+from capataz.testing.worker_wire import Dialect
 
+pytestmark = pytest.mark.timeout(180)
+"""All scenes are played once, before the first test: on a busy machine that takes its time."""
+
+DIALECTS: tuple[Dialect, ...] = ("openai", "anthropic")
 ENDS: Mapping[str, tuple[str, int, int]] = {
     "A good day": ("completed", 1, 1),
     "It repeats a refund": ("partial", 1, 0),
@@ -39,28 +45,36 @@ ENDS: Mapping[str, tuple[str, int, int]] = {
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Played]:
-    """All scenes, once, on the store a user would have; only the naive loop is cut off sooner than in the demo."""
+def both(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Played]:
+    """All scenes in both wire formats, on the store a user would have. Only the naive loop is cut off sooner."""
     import asyncio
 
     folder = tmp_path_factory.mktemp("scenes")
+    scenes = [replace(scene, dialect=dialect) for dialect in DIALECTS for scene in SCENES]
 
     async def all_of_them() -> list[Played]:
         async with App(f"sqlite:///{folder}/runs.db") as app:
-            return await play(SCENES, app, folder, lambda one: None, patience=5.0)
+            return await play(scenes, app, folder, lambda one: None, patience=5.0)
 
-    return {one.scene.title: one for one in asyncio.run(all_of_them())}
+    return {(one.scene.title, one.scene.dialect): one for one in asyncio.run(all_of_them())}
+
+
+@pytest.fixture
+def played(both: dict[tuple[str, str], Played]) -> dict[str, Played]:
+    """The scenes as the demo plays them, by title."""
+    return {scene.title: both[scene.title, scene.dialect] for scene in SCENES}
 
 
 def test_every_behaviour_of_the_worker_has_a_scene_and_every_scene_an_end() -> None:
     assert {scene.worker for scene in SCENES} == set(BEHAVIOURS)
     assert set(ENDS) == {scene.title for scene in SCENES}
-    assert {scene.dialect for scene in SCENES} == {"openai", "anthropic"}
+    assert {scene.dialect for scene in SCENES} == set(DIALECTS)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("title", list(ENDS))
-def test_a_scene_ends_as_it_should(played: dict[str, Played], title: str) -> None:
-    one = played[title]
+def test_a_scene_ends_as_it_should(both: dict[tuple[str, str], Played], title: str, dialect: str) -> None:
+    one = both[title, dialect]
     outcome, refunds, messages = ENDS[title]
     assert (one.outcome, one.foreman.rows.refunds, one.foreman.rows.messages) == (outcome, refunds, messages), one
     assert one.foreman.honest

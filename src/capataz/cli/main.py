@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Home] = {
     "run": Home("capataz.cli.run:run", "Run an agent's task to its end, and say honestly how it ended."),
     "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
+    "diagnose": Home("capataz.cli.diagnose:diagnose", "Find what went wrong in recorded runs of any framework."),
     "demo": Home("capataz.cli.demo:demo", "Watch an unreliable worker and its foreman. No key, no network."),
 }
 
