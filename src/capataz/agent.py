@@ -188,7 +188,7 @@ class Agent:
             role=self.role,
             instructions=self.instructions,
             worker=worker,
-            rules=Rules(policy, Watch((*default_guards(), *self.guards))),
+            rules=Rules(policy, Watch((*default_guards(policy.thresholds), *self.guards))),
             ceilings=self.budget.ceilings(),
             versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
             overhead=declared + len(system.encode()),
@@ -248,9 +248,11 @@ class Agent:
 
         if not isinstance(given, str):
             kind = type(given).__name__
-            return Voice(given, kind, str(getattr(given, "name", kind)))
+            return Voice(given, kind, str(getattr(given, "name", kind)), endpoint=f"{kind}#{id(given)}")
         model, name = app.model(given, base_url, api_key)
-        return Voice(model, given.partition(":")[0], name, own_server=base_url is not None)
+        provider = given.partition(":")[0]
+        endpoint = provider if base_url is None else f"{provider} at {base_url}"
+        return Voice(model, provider, name, own_server=base_url is not None, endpoint=endpoint)
 
     def _supervise(self, app: App) -> Any:
         if self.supervisor is None:

@@ -172,6 +172,35 @@ class WaitEnded:
     turn: int
 
 
+@dataclass(frozen=True, slots=True)
+class BreakerOpened:
+    """So many failures in a row that what failed is left alone for a while, by every run of this process."""
+
+    of: Literal["provider", "tool"]
+    name: str
+    failures: int
+    seconds: float
+    """How long it is left alone, before one call tries."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerClosed:
+    """What was left alone has answered again."""
+
+    of: Literal["provider", "tool"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityLearned:
+    """A provider refused a parameter by name. `advice` is the line for the capability table; nobody applies it."""
+
+    model: str
+    parameter: str
+    advice: str
+
+
 # ── the tools ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -211,6 +240,22 @@ class ToolFinished:
     """The whole text, when `result` had to be cut for the model."""
     child: str | None = None
     """Run id of the sub-agent that did the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    """A try of a call failed in a way that passes. It is tried again before the model sees anything of it.
+
+    Only for calls that may be repeated: those that look, and acts declared idempotent, with the same key.
+    """
+
+    call: Call
+    attempt: int
+    fault: Fault
+    result: JSON
+    """What the model will see if it is not tried again after all."""
+    in_doubt: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,9 +441,13 @@ Fact: TypeAlias = (
     | OutputCapped
     | WaitStarted
     | WaitEnded
+    | BreakerOpened
+    | BreakerClosed
+    | CapabilityLearned
     | ToolRefused
     | ToolStarted
     | ToolFinished
+    | ToolFailed
     | EffectChecked
     | ChildEnded
     | CheckEvaluated

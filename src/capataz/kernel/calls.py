@@ -13,6 +13,7 @@ from capataz.kernel.approvals import ask_approval, rejected
 from capataz.kernel.commands import Command, ConfirmEffect, Record, Sleep, UseTool
 from capataz.kernel.room import seconds_left
 from capataz.kernel.state import CallView, State
+from capataz.kernel.toolfaults import calls_left, try_again
 
 
 def settle_calls(state: State) -> tuple[Command, ...]:
@@ -21,13 +22,17 @@ def settle_calls(state: State) -> tuple[Command, ...]:
     if not open_calls:
         return ()
     if all(not view.call.acting and not view.call.approval for view in state.calls.values()):
-        room = _calls_left(state)
-        able = [view for view in open_calls if refusal(state, view.call) is None]
-        refused = [view for view in open_calls if view not in able] + able[room:]
+        room = calls_left(state)
+        failed = [view for view in open_calls if view.stage == "failed"]
+        fresh = [view for view in open_calls if view.stage != "failed"]
+        able = [view for view in fresh if refusal(state, view.call) is None]
+        refused = [view for view in fresh if view not in able] + able[room:]
         if refused:
             return tuple(_refuse(state, view.call) for view in refused)
-        return tuple(_use(state, view.call) for view in able)
+        return tuple(_use(state, view.call) for view in able) or try_again(state, failed)
     first = open_calls[0]
+    if first.stage == "failed":
+        return try_again(state, [first])
     if first.stage == "asked" and refusal(state, first.call) is None and (wait := ask_approval(state, first.call)):
         return wait
     return (_next_step(state, first),)
@@ -37,7 +42,7 @@ def _next_step(state: State, view: CallView) -> Command:
     """One step of a call in a turn that acts."""
     call, facts = view.call, state.tools.get(view.call.tool, ToolFacts(view.call.tool, view.call.kind))
     if view.stage == "asked":
-        if refusal(state, call) is not None or _calls_left(state) < 1:
+        if refusal(state, call) is not None or calls_left(state) < 1:
             return _refuse(state, call)
         if call.acting and facts.confirmable and view.before is None:
             return ConfirmEffect(call, "before", key_of(state, call))
@@ -113,11 +118,6 @@ def _refuse(state: State, call: Call) -> Record:
 
 def _use(state: State, call: Call) -> UseTool:
     return UseTool(call, key_of(state, call), seconds_left(state))
-
-
-def _calls_left(state: State) -> int:
-    limit = state.ceilings.calls
-    return 1_000_000 if limit is None else max(0, limit - state.spend.calls)
 
 
 def key_of(state: State, call: Call) -> str:

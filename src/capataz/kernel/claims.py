@@ -11,6 +11,7 @@ from capataz.kernel.closing import ALL_PASSED, end, last_words
 from capataz.kernel.commands import Command, ReadAnswer, Record
 from capataz.kernel.completion import checks_passed, missing, only_unconfirmable
 from capataz.kernel.state import State
+from capataz.kernel.toolfaults import Barred, barred_tools, escalate_barred
 
 _NO_CALL = (
     "You have not used any tool yet, so nothing has been done. Saying it does not do it. "
@@ -48,6 +49,8 @@ def settle_claim(state: State, reply: ModelReplied) -> tuple[Command, ...]:
 
 def _settle_acting(state: State) -> tuple[Command, ...]:
     lacking = missing(state)
+    if barred := barred_tools(state):
+        return _settle_barred(state, barred)
     if lacking and not only_unconfirmable(state):
         words = f"claimed to be done, but {lacking[0]}"
         return (_send_back(state, "finishing", "false-done", _not_done(lacking), words),)
@@ -60,6 +63,15 @@ def _settle_acting(state: State) -> tuple[Command, ...]:
     if not state.answer:
         return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the last turn was empty"),)
     return _typed(state) or (end(state, "answered", "no-action", "it looked and did nothing"),)
+
+
+def _settle_barred(state: State, barred: Barred) -> tuple[Command, ...]:
+    """What stands in the way needs a person. After that person's "try again" the model is told to."""
+    if (escalation := escalate_barred(state, barred)) is not None:
+        return (Record(escalation),)
+    names = ", ".join(barred)
+    note = f"A person has seen to it: {names} may be used again. Do now what could not be done before."
+    return (_send_back(state, "finishing", "barred", note, f"did not try {names} again"),)
 
 
 def _settle_talking(state: State) -> tuple[Command, ...]:

@@ -38,6 +38,7 @@ from capataz.events.facts import (
     RunStarted,
     Spend,
     ToolFacts,
+    ToolFailed,
     ToolFinished,
     ToolRefused,
     ToolStarted,
@@ -90,7 +91,6 @@ def _run_started(state: State, event: Event, fact: RunStarted) -> None:
 
 
 def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
-    state.waiting = None
     state.versions = fact.versions or state.versions
     for view in state.calls.values():
         if view.stage == "started" and not view.call.acting:
@@ -177,6 +177,9 @@ def _wait_ended(state: State, event: Event, fact: WaitEnded) -> None:
     state.waiting = None
     if state.failure is not None:
         state.failure, state.attempt = None, state.attempt + 1
+    for view in state.calls.values():
+        if view.stage == "failed":
+            view.stage = "probed" if view.call.acting else "asked"
 
 
 # ── the tools ────────────────────────────────────────────────────────────────────────────────────────────
@@ -205,6 +208,10 @@ def _tool_finished(state: State, event: Event, fact: ToolFinished) -> None:
     state.prompt_bound += (len(text) if text.isascii() else len(text.encode())) + MESSAGE_BYTES
     state.context_tokens += len(text) // 4
     if not fact.error:
+        state.tool_faults.pop(fact.call.tool, None)
+    elif fact.fault is not None:
+        state.tool_faults[fact.call.tool] = (fact.fault, event.seq)
+    if not fact.error:
         state.last_results = [*state.last_results[-2:], f"{fact.call.tool}: {text[:400]}"]
     view = _view(state, fact.call.turn, fact.call.position)
     if view is None:
@@ -213,6 +220,11 @@ def _tool_finished(state: State, event: Event, fact: ToolFinished) -> None:
     act = state.ledger.acts.get((fact.call.turn, fact.call.position))
     asked = act is not None and act.facts.confirmable and not act.answered
     view.stage = "returned" if asked else "done"
+
+
+def _tool_failed(state: State, event: Event, fact: ToolFailed) -> None:
+    if (view := _view(state, fact.call.turn, fact.call.position)) is not None:
+        view.stage, view.failed, view.tries = "failed", fact, fact.attempt + 1
 
 
 def _effect_checked(state: State, event: Event, fact: EffectChecked) -> None:
@@ -305,6 +317,7 @@ def _escalation_answered(state: State, event: Event, fact: EscalationAnswered) -
     """Somebody decided: what stood in the way is taken away, and the run goes on from where it was."""
     state.escalated, state.stop, state.failure = None, None, None
     state.attempt, state.claims = 0, 0
+    state.answered_seq = event.seq
     if fact.by == "supervisor":
         state.supervisions += 1
     waiting = next((view for _, view in sorted(state.calls.items()) if view.stage != "done"), None)
@@ -317,6 +330,7 @@ def _escalation_answered(state: State, event: Event, fact: EscalationAnswered) -
             waiting.call = _corrected(state, waiting.call, fact.arguments)
         case "answer":
             state.turn_failed = True
+            state.tool_faults.clear()
             state.prompt_bound += len(fact.text.encode()) + MESSAGE_BYTES
         case "happened" | "not-happened":
             state.ledger.rule("yes" if fact.action == "happened" else "no", event.seq)
@@ -360,6 +374,7 @@ _FOLDS: Mapping[type, Callable[[State, Event, Any], None]] = MappingProxyType(
         ToolRefused: _tool_refused,
         ToolStarted: _tool_started,
         ToolFinished: _tool_finished,
+        ToolFailed: _tool_failed,
         EffectChecked: _effect_checked,
         ChildEnded: _child_ended,
         CheckEvaluated: _check_evaluated,

@@ -14,6 +14,7 @@ from capataz.kernel.closing import best_answer
 from capataz.kernel.commands import Command, DrawWait, Record
 from capataz.kernel.room import seconds_left
 from capataz.kernel.state import State
+from capataz.policy.table import Terminal
 
 LEAST_ROOM = 256
 """Tokens of output below which asking again for less makes no sense."""
@@ -24,7 +25,7 @@ SUPERVISIONS = 2
 
 def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]:
     """The retry that the policy table still allows, or the end it prescribes."""
-    table, fault = state.rules.policy.faults, failed.fault
+    table, fault, model = state.rules.policy.faults, failed.fault, model_of(state)
     if fault.row == "ours":
         return (Record(_own_limit(state, failed)),)
     left = seconds_left(state)
@@ -32,8 +33,8 @@ def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]
         return (Record(CeilingReached("seconds", state.ceilings.seconds or 0.0, state.spend.seconds)),)
     if (other := _another_way(state, failed)) is not None:
         return (Record(other),)
-    if failed.attempt < table.retries(fault):
-        return (DrawWait(table.rule(fault), failed.attempt, fault.wait, fault.reason, failed.turn, left),)
+    if failed.attempt < table.retries(fault, model=model):
+        return (DrawWait(table.rule(fault, model=model), failed.attempt, fault.wait, fault.reason, failed.turn, left),)
     return (Record(_terminal(state, failed)),)
 
 
@@ -48,6 +49,21 @@ def _another_way(state: State, failed: ModelCallFailed) -> ModelSwitched | Outpu
     return None
 
 
+def model_of(state: State) -> str:
+    """The model that is asked now, as "provider:name"."""
+    started = state.started
+    models = (started.model, *started.fallbacks) if started is not None else ("",)
+    return models[min(state.model, len(models) - 1)]
+
+
+def who_decides(state: State, terminal: Terminal) -> Terminal:
+    """The terminal action as it can be taken here: a person, where there is no supervisor who could still help."""
+    if terminal != "supervisor":
+        return terminal
+    supervised = state.started is not None and state.started.supervised
+    return terminal if supervised and state.supervisions < SUPERVISIONS else "human"
+
+
 def _own_limit(state: State, failed: ModelCallFailed) -> CeilingReached:
     """Our own limit refused the call before it left: that is a ceiling, not the provider's error."""
     spent = float(state.spend.money or 0)
@@ -60,11 +76,7 @@ def _terminal(state: State, failed: ModelCallFailed) -> RunEnded | RunEscalated:
     tries = failed.attempt + 1
     detail = f"{fault.row}: {fault.message} (after {tries} {'try' if tries == 1 else 'tries'})"
     missing = tuple(act.name for act in state.ledger.open_acts())
-    terminal = state.rules.policy.faults.rule(fault).terminal
-    if terminal == "supervisor" and not (state.started is not None and state.started.supervised):
-        terminal = "human"
-    if terminal == "supervisor" and state.supervisions >= SUPERVISIONS:
-        terminal = "human"
+    terminal = who_decides(state, state.rules.policy.faults.rule(fault, model=model_of(state)).terminal)
     if terminal == "supervisor" or terminal == "human":
         return RunEscalated(fault.row, detail, terminal, answer, missing, state.ledger.evidence())
     if terminal == "partial":

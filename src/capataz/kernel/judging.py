@@ -10,6 +10,7 @@ from capataz.kernel.commands import Command, Record
 from capataz.kernel.completion import checks_passed, missing
 from capataz.kernel.ledger import Act
 from capataz.kernel.state import State
+from capataz.kernel.toolfaults import barred_tools
 from capataz.kernel.verdicts import judge
 
 
@@ -40,7 +41,10 @@ def _concerns(state: State, signal: Signal) -> bool:
     claim = state.claim
     if claim is None or claim.written or claim.stop in ("refusal", "filter", "pause") or state.rejected:
         return False
-    return signal.guard != "finishing" or (not checks_passed(state) and bool(missing(state)))
+    if signal.guard != "finishing":
+        return True
+    # What only a person can mend is not sent back to the model: it is that person's.
+    return not checks_passed(state) and bool(missing(state)) and not barred_tools(state)
 
 
 def _contradiction(state: State, act: Act) -> VerdictGiven | None:

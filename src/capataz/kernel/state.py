@@ -14,6 +14,7 @@ from capataz.events.facts import (
     Ceilings,
     CheckEvaluated,
     Event,
+    Fault,
     ModelCallFailed,
     ModelReplied,
     RunEnded,
@@ -21,6 +22,7 @@ from capataz.events.facts import (
     RunStarted,
     Spend,
     ToolFacts,
+    ToolFailed,
     ToolFinished,
     VerdictGiven,
     Versions,
@@ -46,7 +48,7 @@ class Rules:
     watch: Watching
 
 
-CallStage = Literal["asked", "probed", "started", "returned", "done"]
+CallStage = Literal["asked", "probed", "started", "failed", "returned", "done"]
 
 
 @dataclass(slots=True)
@@ -58,6 +60,10 @@ class CallView:
     before: str | None = None
     finished: ToolFinished | None = None
     started_at: float = 0.0
+    failed: ToolFailed | None = None
+    """The newest try that failed and may be repeated."""
+    tries: int = 0
+    """How many tries have failed so."""
 
 
 @dataclass(slots=True)
@@ -128,6 +134,10 @@ class State:
     """Digest of the call that a person was asked about last."""
     rejected: dict[tuple[str, str | None], str] = field(default_factory=dict[tuple[str, str | None], str])
     """Effects (tool, target) a person has rejected, with the reason given."""
+    tool_faults: dict[str, tuple[Fault, int]] = field(default_factory=dict[str, tuple[Fault, int]])
+    """Tools whose newest use failed: the fault, and where it is recorded."""
+    answered_seq: int = -1
+    """Where somebody decided last."""
     supervisions: int = 0
     """How often a supervisor was asked in this run."""
     abort: str | None = None

@@ -19,7 +19,10 @@ from capataz.events.facts import (
     Answer3,
     AnswerRead,
     ApprovalAsked,
+    BreakerClosed,
+    BreakerOpened,
     Call,
+    CapabilityLearned,
     CeilingReached,
     CheckEvaluated,
     ChildEnded,
@@ -44,6 +47,7 @@ from capataz.events.facts import (
     RunStarted,
     Spend,
     TickPassed,
+    ToolFailed,
     ToolFinished,
     ToolRefused,
     ToolStarted,
@@ -92,6 +96,8 @@ def line(fact: Fact) -> Line:
         return _of_model(fact)
     if isinstance(fact, ModelSwitched | OutputCapped | WaitStarted | WaitEnded):
         return _of_trying(fact)
+    if isinstance(fact, ToolFailed | BreakerOpened | BreakerClosed | CapabilityLearned):
+        return _of_trouble(fact)
     if isinstance(fact, ToolRefused | ToolStarted | ToolFinished | EffectChecked | ChildEnded):
         return _of_tool(fact)
     if isinstance(fact, CheckEvaluated | VerdictGiven | CeilingReached | RunEnded):
@@ -170,6 +176,19 @@ def _of_tool(fact: ToolRefused | ToolStarted | ToolFinished | EffectChecked | Ch
             return Line(tone, f"read-back {phase} the act: {answer}", more)
         case ChildEnded(agent=agent, outcome=outcome, run=run):
             return Line(tone_of(outcome), f"{agent} ended {outcome}", run)
+
+
+def _of_trouble(fact: ToolFailed | BreakerOpened | BreakerClosed | CapabilityLearned) -> Line:
+    match fact:
+        case ToolFailed(call=call, attempt=attempt, fault=fault):
+            return Line("warn", f"{called(call)} failed (try {attempt + 1})", faulted(fault))
+        case BreakerOpened(of=of, name=name, failures=failures, seconds=seconds):
+            words = f"{counted(failures, 'failure')} in a row: left alone for {duration(seconds)}"
+            return Line("bad", f"breaker of {of} {name} opened", words)
+        case BreakerClosed(of=of, name=name):
+            return Line("good", f"breaker of {of} {name} closed", "it has answered again")
+        case CapabilityLearned(model=model, parameter=parameter, advice=advice):
+            return Line("warn", f"{model} does not take {parameter}", f"for the capability table: {advice}")
 
 
 def _of_people(fact: ApprovalAsked | EscalationAnswered | RunEscalated) -> Line:

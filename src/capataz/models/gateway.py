@@ -9,13 +9,16 @@ other module may call a model; a test proves it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Protocol
 
 from capataz.events.facts import (
+    BreakerClosed,
+    BreakerOpened,
     Call,
+    CapabilityLearned,
     Event,
     Fact,
     Fault,
@@ -28,6 +31,8 @@ from capataz.events.facts import (
 from capataz.mistakes import ModelRefused
 from capataz.models.dialects.textcalls import calls_in_text
 from capataz.models.prices import price
+from capataz.policy.breaker import DEFAULT_BREAKER, BreakerRule, Breakers
+from capataz.policy.table import PASSING
 from capataz.ports import Clock, Model, ModelRequest, RawCall, Reply
 
 GUESSED_OUTPUT = 4096
@@ -54,6 +59,9 @@ class Ask:
     prompt_bound: int
     money: Decimal | None = None
     """Dollars; the call is not made if it could cost more. None: no limit."""
+    endpoint: str = ""
+    """What fails together: a provider, or one server. The breaker guards it; what follows a "#" is not shown."""
+    breaker: BreakerRule = DEFAULT_BREAKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,8 @@ class Gateway:
     clock: Clock
     prices: Mapping[str, tuple[Decimal, Decimal]] = field(default_factory=dict[str, tuple[Decimal, Decimal]])
     """Own prices by model name: dollars per million input and output tokens. They win over the library's."""
+    breakers: Breakers = field(default_factory=Breakers)
+    """Of the providers; of this process only."""
 
     async def call(
         self,
@@ -75,13 +85,15 @@ class Gateway:
         request = ask.request
         largest = request.max_output or GUESSED_OUTPUT
         journal.record(ModelCallStarted(ask.turn, ask.attempt, request.model, ask.purpose, ask.prompt_bound + largest))
-        if (fault := self._unaffordable(ask, largest)) is not None:
+        if (fault := self._unaffordable(ask, largest) or self._left_alone(ask)) is not None:
             journal.record(ModelCallFailed(ask.turn, ask.attempt, fault, request.model, ask.purpose))
             return
         journal.flush()
         started = self.clock.now()
         outcome = await self._ask(ask, beat)
         seconds = self.clock.now() - started
+        for fact in self._noticed(ask, outcome):
+            journal.record(fact)
         if isinstance(outcome, Fault):
             journal.record(ModelCallFailed(ask.turn, ask.attempt, outcome, request.model, ask.purpose, seconds))
             return
@@ -101,6 +113,26 @@ class Gateway:
             return Fault(
                 "contract", "adapter", f"the model object raised {type(error).__name__}", retries=0, origin="ours"
             )
+
+    def _left_alone(self, ask: Ask) -> Fault | None:
+        """The breaker holds the call back: nothing leaves, and the wait it needs is the fault's hint."""
+        held = self.breakers.held(ask.endpoint, self.clock.now())
+        if held is None:
+            return None
+        words = f"{_shown(ask)} has failed too often in a row and is left alone for another {held:.0f} s"
+        return Fault("transient", "breaker-open", words, wait=held, origin="ours")
+
+    def _noticed(self, ask: Ask, outcome: Reply | Fault) -> Iterator[Fact]:
+        """What a call says beside how it ended: of the provider's health, and of what the model does not take."""
+        passing = isinstance(outcome, Fault) and outcome.row in PASSING
+        if not passing and self.breakers.answered(ask.endpoint):
+            yield BreakerClosed("provider", _shown(ask))
+        if isinstance(outcome, Fault):
+            rule = ask.breaker
+            if passing and self.breakers.failed(ask.endpoint, self.clock.now(), rule):
+                yield BreakerOpened("provider", _shown(ask), rule.failures, rule.rest, outcome.reason)
+            if outcome.reason == "unsupported-parameter" and (learned := _learned(ask.request.model, outcome)):
+                yield learned
 
     def _replied(self, ask: Ask, reply: Reply, calls: tuple[Call, ...], seconds: float) -> ModelReplied:
         return ModelReplied(
@@ -138,6 +170,20 @@ class Gateway:
             words = f"the call could cost ${most:.4f}; ${ask.money:.4f} is left"
             return Fault("ours", "money", words, retries=0, origin="ours")
         return None
+
+
+def _shown(ask: Ask) -> str:
+    return ask.endpoint.partition("#")[0] or "the provider"
+
+
+def _learned(model: str, fault: Fault) -> CapabilityLearned | None:
+    """A refusal that names a parameter, as a line for the capability table. It is offered, never applied."""
+    from capataz.models.capabilities import offered_entry
+
+    entry = offered_entry(model, fault)
+    if entry is None:
+        return None
+    return CapabilityLearned(model, entry.splitlines()[-1].partition(" =")[0], entry)
 
 
 def _written(ask: Ask, reply: Reply) -> tuple[str, ...]:

@@ -5,14 +5,28 @@ This is all there is to the loop. It must never decide anything itself.
 
 from __future__ import annotations
 
+from capataz.kernel.commands import Command, Sleep
 from capataz.kernel.decide import decide
 from capataz.runtime.journal import Journal
 from capataz.runtime.perform import Performer
 
 
-async def drive(journal: Journal, performer: Performer) -> None:
-    """Run until the kernel has nothing more to do; everything recorded is then durable."""
+async def drive(journal: Journal, performer: Performer, park_after: float | None = None) -> float | None:
+    """Run until the kernel has nothing more to do; everything recorded is then durable.
+
+    With `park_after`, a wait longer than so many seconds is not sat out: the time it ends is returned instead (seconds
+    since the epoch), and whoever drives the run again from its log then, goes on from there.
+    """
     while commands := decide(journal.state):
+        if park_after is not None and (until := _wait(commands)) is not None and until - journal.state.now > park_after:
+            await journal.durable()
+            return until
         await performer.perform(commands)
         journal.flush()
     await journal.durable()
+    return None
+
+
+def _wait(commands: tuple[Command, ...]) -> float | None:
+    first = commands[0]
+    return first.until if isinstance(first, Sleep) else None

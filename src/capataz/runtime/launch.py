@@ -74,18 +74,28 @@ class Yard:
     on_event: Callable[[str, Event], None] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A run that waits longer than it may hold a slot: drive it on at `until` (seconds since the epoch)."""
+
+    run: str
+    until: float
+
+
 async def launch(spec: Spec, task: Task, yard: Yard) -> Outcome:
     """Begin a run and drive it to its outcome. Raises `Fenced` when another worker takes it over."""
-    run = yard.around.chance.identity()
-    lease = await yard.store.claim(run, yard.owner)
-    journal = Journal(yard.store, lease, begin(spec.rules), yard.around.clock, _watcher(yard, run))
-    journal.record(_started(spec, task, run))
-    await journal.durable()
-    return await _drive(spec, yard, journal)
+    return _whole(await _drive(spec, yard, await _begun(spec, task, yard), None))
 
 
 async def resume(spec: Spec, run: str, yard: Yard, reason: str = "recovered") -> Outcome:
-    """Take up a run whose worker is gone, or that was suspended, from its log."""
+    """Take up a run whose worker is gone, or that was suspended, from its log, and drive it to its outcome."""
+    return _whole(await advance(spec, run, yard, reason, None))
+
+
+async def advance(
+    spec: Spec, run: str, yard: Yard, reason: str = "recovered", park_after: float | None = 60.0
+) -> Outcome | Parked:
+    """`resume`, for whoever has better things to do than to wait: a wait above `park_after` seconds gives `Parked`."""
     if (state := fold(spec.rules, await yard.store.read(run))).over:
         return outcome_of(state)
     lease = await yard.store.claim(run, yard.owner)
@@ -96,13 +106,31 @@ async def resume(spec: Spec, run: str, yard: Yard, reason: str = "recovered") ->
     journal = Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run))
     journal.record(RunResumed(lease.epoch, reason, spec.versions))
     await journal.durable()
-    return await _drive(spec, yard, journal)
+    return await _drive(spec, yard, journal, park_after)
 
 
-async def _drive(spec: Spec, yard: Yard, journal: Journal) -> Outcome:
+async def _begun(spec: Spec, task: Task, yard: Yard) -> Journal:
+    """The journal of a new run, its beginning durable."""
+    run = yard.around.chance.identity()
+    lease = await yard.store.claim(run, yard.owner)
+    journal = Journal(yard.store, lease, begin(spec.rules), yard.around.clock, _watcher(yard, run))
+    journal.record(_started(spec, task, run))
+    await journal.durable()
+    return journal
+
+
+async def _drive(spec: Spec, yard: Yard, journal: Journal, park_after: float | None) -> Outcome | Parked:
     delegates = {name: _delegate(child, yard) for name, child in spec.children.items()}
-    await drive(journal, Performer(journal, spec.worker, yard.around, delegates))
+    until = await drive(journal, Performer(journal, spec.worker, yard.around, delegates), park_after)
+    if until is not None:
+        assert journal.state.started is not None
+        return Parked(journal.state.started.run, until)
     return outcome_of(journal.state)
+
+
+def _whole(result: Outcome | Parked) -> Outcome:
+    assert not isinstance(result, Parked), "a run that may not be parked was"
+    return result
 
 
 def _watcher(yard: Yard, run: str) -> Callable[[Event], None] | None:

@@ -36,10 +36,12 @@ from capataz.kernel.commands import (
     Sleep,
     UseTool,
 )
+from capataz.kernel.toolfaults import settle_try
 from capataz.memory.message import Message
 from capataz.mistakes import CapatazError
 from capataz.models.gateway import Ask
 from capataz.ports import ModelRequest
+from capataz.runtime.breaking import left_alone, noticed
 from capataz.runtime.journal import Journal
 from capataz.runtime.summarise import summarise
 from capataz.runtime.worker import Delegate, Surroundings, Worker, within
@@ -137,6 +139,8 @@ class Performer:
             command.purpose,
             command.prompt_bound,
             command.money,
+            voice.endpoint,
+            self._journal.state.rules.policy.breaker_of(provider=voice.provider),
         )
         await self._around.gateway.call(ask, self._journal, worker.toolset.read, self._beat)
 
@@ -175,15 +179,17 @@ class Performer:
             finished = ToolFinished(call, child.result, error=failed, child=child.ended.run)
         else:
             finished = await self._run_tool(command)
-        journal.record(replace(finished, seconds=clock.now() - started))
+        journal.record(settle_try(journal.state, replace(finished, seconds=clock.now() - started)))
         if call.acting:
             await journal.durable()
 
     async def _run_tool(self, command: UseTool) -> ToolFinished:
         call, tool = command.call, self._worker.toolset[command.call.tool]
+        if (resting := left_alone(call, tool, self._around)) is not None:
+            return resting
         context = ToolContext(self._run(), call.turn, command.key, lambda _: self._beat())
         used = await use(tool, call, context, seconds=command.seconds, threads=self._around.threads)
-        return ToolFinished(
+        finished = ToolFinished(
             call,
             used.result,
             error=used.error,
@@ -192,6 +198,9 @@ class Performer:
             in_doubt=used.in_doubt,
             full=used.full,
         )
+        for fact in noticed(finished, tool, self._around, self._journal.state.rules.policy):
+            self._journal.record(fact)
+        return finished
 
     async def _confirm(self, command: ConfirmEffect) -> None:
         call = command.call

@@ -35,7 +35,18 @@ async def summarise(command: Compress, worker: Worker, gateway: Gateway, journal
     if limit is not None and state.spend.tokens + bound + largest > limit:
         journal.record(CompressionFailed(command.plan.upto, "the budget does not allow it", command.turn))
         return
-    ask = Ask(voice.model, voice.priced_as, request, state.turn, 0, "compressing", bound, money_left(state))
+    ask = Ask(
+        voice.model,
+        voice.priced_as,
+        request,
+        state.turn,
+        0,
+        "compressing",
+        bound,
+        money_left(state),
+        voice.endpoint,
+        state.rules.policy.breaker_of(provider=voice.provider),
+    )
     await gateway.call(ask, journal, worker.toolset.read, lambda: None)
     journal.record(_came_of_it(command, journal, window))
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from capataz.checks import Check
 from capataz.events.facts import JSON, Call, ChildEnded, EscalationAnswered, RunEscalated
 from capataz.models.gateway import Gateway
+from capataz.policy.breaker import Breakers
 from capataz.ports import Chance, Clock, Deadlines, Model
 from capataz.runtime.journal import Journal
 from capataz.tools.toolset import Toolset
@@ -28,6 +29,8 @@ class Voice:
     """Its name at the provider."""
     own_server: bool = False
     """Served from an address of the user's own: the provider's price list does not apply."""
+    endpoint: str = ""
+    """What fails together with it: the provider, or the server of one's own."""
 
     @property
     def priced_as(self) -> str:
@@ -80,6 +83,8 @@ class Surroundings:
     clock: Clock
     chance: Chance
     threads: Threads
+    breakers: Breakers = field(default_factory=Breakers)
+    """Of the tools; of this process only."""
 
 
 def within(deadlines: Deadlines, seconds: float | None) -> Deadlines:

@@ -109,9 +109,14 @@ def _timed_out(tool: Tool, ending: TimedOut) -> Used:
         return _failed(words, Fault("transient", "not-started", words, origin="tool"))
     if tool.kind in ACTING:
         words = f"outcome unknown: no answer within {ending.limit:g} s; check before repeating"
-        return _in_doubt(tool, _failed(words, Fault("transient", "timeout", words, origin="tool")))
+        return _in_doubt(tool, _failed(words, _hung(words)))
     words = f"no answer within {ending.limit:g} s"
-    return _failed(words, Fault("transient", "timeout", words, origin="tool"))
+    return _failed(words, _hung(words))
+
+
+def _hung(words: str) -> Fault:
+    """Once more at most: each try takes the tool's whole time, and a hung thread is never given back."""
+    return Fault("transient", "timeout", words, retries=1, origin="tool")
 
 
 def _failed(words: str, fault: Fault) -> Used:
