@@ -51,7 +51,7 @@ class Finishing(Shared[Promises]):
     """A reply without calls while an act stands broken or a required check does not pass."""
 
     name = "finishing"
-    kinds = frozenset(("write", "message"))
+    prompt = True
     facts = frozenset((RunStarted, ModelReplied, ToolFinished, ToolRefused, EffectChecked, CheckEvaluated))
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
@@ -63,11 +63,12 @@ class Finishing(Shared[Promises]):
     def see(self, state: Promises, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
         if isinstance(fact, ToolFinished):
-            _finished(state, event, fact)
+            if fact.call.kind == "write" or fact.call.kind == "message":
+                _finished(state, event, fact)
         elif isinstance(fact, ModelReplied):
             return self._replied(state, event, fact)
         elif isinstance(fact, ToolRefused):
-            if fact.reason != "ledger":
+            if fact.call.kind in ("write", "message") and fact.reason != "ledger":
                 _break(state, fact.call, event.seq, f"was refused ({fact.reason})")
         elif isinstance(fact, EffectChecked):
             _checked(state, event, fact)

@@ -48,6 +48,7 @@ class Hanging(Shared[Pulse]):
     """No sign of life for longer than model, tool or the runtime itself may be silent."""
 
     name = "hanging"
+    prompt = True
     facts = frozenset(
         (
             RunStarted, RunResumed, MessageReceived, ModelCallStarted, ModelReplied, ToolStarted, ToolFinished,

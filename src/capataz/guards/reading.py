@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -25,9 +26,11 @@ from capataz.events.facts import (
     Call,
     Event,
     Fact,
+    HistoryCompressed,
     Kind,
     MessageReceived,
     ModelReplied,
+    RunEnded,
     RunStarted,
     ToolFinished,
     ToolRefused,
@@ -52,8 +55,11 @@ _SHELL = re.compile(r"(?:^|[_\-.])(?:bash|shell|sh|zsh|terminal|console|powershe
 _SLEEPS = re.compile(rb'":"(?:sleep|timeout|wait) \d')
 _LOOKING = frozenset(("read", "search", "poll"))
 
-READ: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused, MessageReceived, ModelReplied, RunStarted))
+CALLS: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused))
+READ: frozenset[type[Fact]] = CALLS | {MessageReceived, ModelReplied, RunStarted, HistoryCompressed, RunEnded}
 """Facts the reader learns from."""
+HELD = 256
+"""Calls of one reply that are held back to be read in their order."""
 
 T = TypeVar("T")
 
@@ -80,6 +86,7 @@ class Step:
     the world, `plain` where it succeeded and brought news.
     """
 
+    event: Event
     call: Call
     tool: str
     kind: Kind
@@ -156,6 +163,9 @@ class Reader:
     _aside: deque[int] = field(default_factory=deque[int])
     _seen: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     _acts: dict[int, None] = field(default_factory=dict[int, None])
+    _asked: int = 0
+    """Calls of the latest reply that have not been read."""
+    _held: list[Event] = field(default_factory=list[Event])
     _number: int = 0
     _pair: int = 0
     _run: int = 0
@@ -163,24 +173,52 @@ class Reader:
     _turn: int = -1
     _patient: bool = False
 
-    def read(self, event: Event) -> Step | None:
-        """The step, where the event ends a call; None for everything else."""
+    def read(self, event: Event) -> Iterable[Step]:
+        """The steps that can be read now, to be gone through to the end. Calls of one reply are read in the order they were asked for, whatever the
+        order they ended in, once all have ended or the run goes on without them.
+        """
         fact = event.fact
-        if type(fact) is ToolFinished:
-            return self._step(event, fact.call, fact.result, fact.error, fact.state_changed, False)
-        if isinstance(fact, ToolRefused):
-            if fact.reason == "not-run":
-                return None
-            return self._step(event, fact.call, {"error": fact.message}, True, False, fact.reason == "unknown-tool")
-        if isinstance(fact, MessageReceived):
+        if isinstance(fact, ToolFinished | ToolRefused):
+            if self._asked < 2:
+                return self._steps(event)
+            self._held.append(event)
+            return self._release() if len(self._held) >= self._asked or len(self._held) >= HELD else ()
+        if self._held:
+            return self._release_before(event)
+        self._learn(fact)
+        return ()
+
+    def _release_before(self, event: Event) -> Iterator[Step]:
+        yield from self._release()
+        self._learn(event.fact)
+
+    def _learn(self, fact: Fact) -> None:
+        if isinstance(fact, ModelReplied):
+            self._asked = len(fact.calls)
+        elif isinstance(fact, MessageReceived):
             self._turn_page(person=fact.role == "user")
-        elif isinstance(fact, ModelReplied):
-            if fact.purpose == "compressing":
-                self._turn_page(person=False)
+        elif isinstance(fact, HistoryCompressed):
+            self._turn_page(person=False)
         elif isinstance(fact, RunStarted):
             self.free = frozenset(tool.name for tool in fact.tools if tool.repeatable and tool.kind in _LOOKING)
             self.shells = frozenset(tool.name for tool in fact.tools if tool.kind == "exec")
-        return None
+
+    def _release(self) -> Iterator[Step]:
+        """One by one, since a step is only true until the next one is read."""
+        held, self._held = self._held, []
+        self._asked -= len(held)
+        held.sort(key=_position)
+        for event in held:
+            yield from self._steps(event)
+
+    def _steps(self, event: Event) -> Sequence[Step]:
+        fact = event.fact
+        if isinstance(fact, ToolFinished):
+            return (self._step(event, fact.call, fact.result, fact.error, fact.state_changed, False),)
+        if isinstance(fact, ToolRefused) and fact.reason != "not-run":
+            unknown = fact.reason == "unknown-tool"
+            return (self._step(event, fact.call, {"error": fact.message}, True, False, unknown),)
+        return ()
 
     def _turn_page(self, person: bool) -> None:
         self.page += 1
@@ -206,7 +244,7 @@ class Reader:
         if error:
             words = _UNKNOWN_TOOL if unknown else error_words(outcome, call.arguments, tool)
         return Step(
-            call, tool, kind, acting, event.seq, event.at, call.turn, arguments, outcome, key, pair,
+            event, call, tool, kind, acting, event.seq, event.at, call.turn, arguments, outcome, key, pair,
             0 if call.target is None else hash((tool, call.target)), error, words, changed, moved, new, places[0],
             places, epoch, self.chapter, self.page, tool in self.free, waits,
             not acting and (tool in self.shells or _is_shell_by_name(tool)), patient, self._number, self._run,
@@ -278,3 +316,8 @@ def _json(value: JSON) -> bytes | None:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
         return None
+
+
+def _position(event: Event) -> int:
+    fact = event.fact
+    return fact.call.position if isinstance(fact, ToolFinished | ToolRefused) else 0

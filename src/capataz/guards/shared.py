@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from capataz.events.facts import Event, Fact, Kind, ToolFinished, ToolRefused
+from capataz.events.facts import Event, Fact, Kind
 from capataz.guards.base import Signal
-from capataz.guards.reading import Reader, Step
+from capataz.guards.reading import CALLS, READ, Reader, Step
 
 S = TypeVar("S")
-CALLS: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused))
 KINDS: frozenset[Kind] = frozenset(("read", "search", "poll", "write", "exec", "message"))
 
 
@@ -30,13 +29,15 @@ class Shared(Generic[S]):
     """A guard that judges readings.
 
     `facts` are the kinds of fact it wants to see, `kinds` the classes of tool whose calls concern it, and with `calm`
-    it does not care for a call that succeeded and brought news. It is shown no others.
+    it does not care for a call that succeeded and brought news. It is shown no others. A `prompt` guard is shown the
+    end of a call the moment it ends, and no reading of it; the others are shown the calls of one reply in their order.
     """
 
     name: ClassVar[str]
     facts: ClassVar[frozenset[type[Fact]]] = CALLS
     kinds: ClassVar[frozenset[Kind]] = KINDS
     calm: ClassVar[bool] = False
+    prompt: ClassVar[bool] = False
 
     def begin(self) -> S:
         """What it knows before the first event."""
@@ -50,13 +51,14 @@ class Shared(Generic[S]):
         return Alone(Reader(), self.begin())
 
     def step(self, state: Alone[S], event: Event, /) -> tuple[Alone[S], Signal | None]:
-        reading = state.reader.read(event)
-        if not self._concerns(event, reading):
-            return state, None
-        return state, self.see(state.own, event, reading)
+        kind, found = type(event.fact), None
+        for reading in state.reader.read(event) if kind in READ else ():
+            if not self.prompt and self._concerns(reading):
+                found = self.see(state.own, reading.event, reading) or found
+        if kind in self.facts and (self.prompt or kind not in CALLS):
+            found = self.see(state.own, event, None) or found
+        return state, found
 
-    def _concerns(self, event: Event, step: Step | None) -> bool:
+    def _concerns(self, step: Step) -> bool:
         """The same choice that a watch makes for all its guards at once."""
-        if step is None:
-            return type(event.fact) in self.facts - CALLS
         return not CALLS.isdisjoint(self.facts) and step.kind in self.kinds and not (self.calm and step.plain)

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from capataz.events.facts import Event, Fact, Kind
 from capataz.guards.base import Guard, Signal
-from capataz.guards.reading import READ, Reader, Step
-from capataz.guards.shared import CALLS, KINDS, Shared
+from capataz.guards.reading import CALLS, READ, Reader, Step
+from capataz.guards.shared import KINDS, Shared
 
 _Seat: TypeAlias = "tuple[int, Callable[[Any, Event, Step | None], Signal | None]]"
 
@@ -40,16 +40,17 @@ class Watch:
 
     def __init__(self, guards: Sequence[Guard[Any]]) -> None:
         self.guards = tuple(guards)
-        self._shared = [guard for guard in self.guards if isinstance(guard, Shared)]
+        self._shared: list[Shared[Any]] = [guard for guard in self.guards if isinstance(guard, Shared)]
         self._plain = [guard for guard in self.guards if not isinstance(guard, Shared)]
         self._wanted: dict[type[Fact], list[_Seat]] = {}
         self._any: dict[Kind, list[_Seat]] = {kind: [] for kind in KINDS}
         self._news: dict[Kind, list[_Seat]] = {kind: [] for kind in KINDS}
         for place, guard in enumerate(self._shared):
-            for fact in guard.facts - CALLS:
-                self._wanted.setdefault(fact, []).append((place, guard.see))
-            if not CALLS.isdisjoint(guard.facts):
-                self._seat((place, guard.see), guard.kinds, guard.calm)
+            seat: _Seat = (place, guard.see)
+            for fact in guard.facts if guard.prompt else guard.facts - CALLS:
+                self._wanted.setdefault(fact, []).append(seat)
+            if not guard.prompt and not CALLS.isdisjoint(guard.facts):
+                self._seat(seat, guard.kinds, guard.calm)
 
     def _seat(self, seat: _Seat, kinds: frozenset[Kind], calm: bool) -> None:
         for kind in kinds:
@@ -63,15 +64,16 @@ class Watch:
     def step(self, state: WatchState, event: Event) -> tuple[WatchState, tuple[Signal, ...]]:
         """Feed one event. The state given must not be used again."""
         fact = type(event.fact)
-        reading = state.reader.read(event) if fact in READ else None
-        if reading is not None:
-            seats = (self._news if reading.plain else self._any)[reading.kind]
-        else:
-            seats = self._wanted.get(fact, _NOBODY)
         found: list[Signal] | None = None
         own = state.own
-        for place, see in seats:
-            signal = see(own[place], event, reading)
+        if fact in READ:
+            for reading in state.reader.read(event):
+                for place, see in (self._news if reading.plain else self._any)[reading.kind]:
+                    signal = see(own[place], reading.event, reading)
+                    if signal is not None:
+                        found = [signal] if found is None else [*found, signal]
+        for place, see in self._wanted.get(fact, _NOBODY):
+            signal = see(own[place], event, None)
             if signal is not None:
                 found = [signal] if found is None else [*found, signal]
         if self._plain:

@@ -17,7 +17,7 @@ from capataz.kernel.verdicts import Mode, judge
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """One signal and what was made of it. `place` is the index of the event in the list that was replayed."""
+    """One signal and what was made of it. `place` is the index, in the list replayed, of the event that decided it."""
 
     place: int
     seq: int
@@ -48,6 +48,8 @@ class _Judge:
     modes: Mapping[str, Mode]
     heard: dict[str, int] = field(default_factory=dict[str, int])
     waiting: dict[str, tuple[int, int, Signal]] = field(default_factory=dict[str, tuple[int, int, Signal]])
+    places: dict[int, int] = field(default_factory=dict[int, int])
+    """Position to index, for the events since the latest reply."""
     open: int = 0
     turn: int = 0
 
@@ -80,11 +82,14 @@ def replay(events: Iterable[Event], watch: Watch, modes: Mapping[str, Mode] | No
         if isinstance(fact, ModelReplied) and fact.purpose == "loop":
             fired += bench.settle()
             bench.turn, bench.open = fact.turn, len(fact.calls)
+            bench.places.clear()
         elif isinstance(fact, ToolFinished | ToolRefused):
             bench.open -= 1
+        bench.places[event.seq] = place
         state, signals = watch.step(state, event)
         for signal in signals:
-            bench.notice(place, event.seq, signal)
+            seq = signal.evidence[-1] if signal.evidence else event.seq
+            bench.notice(bench.places.get(seq, place), seq, signal)
         if bench.open <= 0 and bench.waiting:
             fired += bench.settle()
     fired += bench.settle()
