@@ -14,7 +14,7 @@ import pytest
 
 from capataz.events.facts import Event, ModelReplied, RunStarted, Usage, WaitEnded
 from capataz.mistakes import Fenced, Misuse, NotFound, StoreError
-from capataz.ports import Lease
+from capataz.ports import Job, Lease
 from capataz.stores import sqlite as front
 from capataz.stores.sqlite import SqliteStore
 from capataz.stores.sqlite_file import open_file
@@ -112,6 +112,9 @@ async def test_a_log_of_the_first_schema_opens_today(tmp_path: Path) -> None:
     lease = await store.claim("old-run", "w")
     assert lease.epoch == 2
     await store.append(lease, 3, [Event(3, 9.0, WaitEnded(1))])
+    queue = store.queue()
+    assert await queue.enqueue(Job("new-run", "a", "t")) == "new-run"
+    assert [claim.job.run for claim in await queue.claim("w", ("a",), 1.0)] == ["new-run"]
     await store.close()
 
 

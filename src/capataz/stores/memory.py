@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from capataz.events.codec import decode, encode
@@ -18,6 +19,7 @@ from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Lease, RunRow
 from capataz.stores.fence import check_fence, check_positions
 from capataz.stores.index import Progress, shown
+from capataz.stores.queue import InMemory, SqlQueue
 
 
 @dataclass(slots=True)
@@ -36,6 +38,15 @@ class MemoryStore:
         self._logs: dict[str, _Log] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._jobs = InMemory(self._standing)
+
+    def queue(self, clock: Callable[[], float] = time.time) -> SqlQueue:
+        """The queue of this store. It forgets everything with the process too."""
+        return SqlQueue(self._jobs, clock)
+
+    def _standing(self) -> list[tuple[str, str]]:
+        with self._lock:
+            return [(run, log.progress.status) for run, log in self._logs.items() if log.progress.events]
 
     async def claim(self, run: str, owner: str) -> Lease:
         with self._lock:
@@ -104,6 +115,7 @@ class MemoryStore:
 
     async def close(self) -> None:
         self._closed = True
+        self._jobs.close()
 
     def _open(self) -> None:
         if self._closed:

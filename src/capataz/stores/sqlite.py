@@ -7,10 +7,12 @@ append (sequence and epoch, looked at in the transaction that writes) keeps them
 
 from __future__ import annotations
 
+import time
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from capataz.events.codec import encode
 from capataz.events.facts import Event
@@ -18,8 +20,11 @@ from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Lease, RunRow
 from capataz.stores import sqlite_tables as tables
 from capataz.stores.fence import check_positions
+from capataz.stores.queue import SqlQueue, Work
 from capataz.stores.sqlite_file import Synchronous, open_file
 from capataz.stores.sqlite_thread import Hand
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -42,6 +47,10 @@ class SqliteStore:
         opened = partial(open_file, self.path, synchronous, busy)
         self._writer = Hand(self.path, opened, "BEGIN IMMEDIATE", 1000, timeout, busy)
         self._reader = Hand(self.path, opened, "BEGIN", 1, timeout, busy)
+
+    def queue(self, clock: Callable[[], float] = time.time) -> SqlQueue:
+        """The queue in the same file. `clock` has to be the same for all workers: leases end by it."""
+        return SqlQueue(self._perform, clock)
 
     async def claim(self, run: str, owner: str) -> Lease:
         return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
@@ -71,6 +80,10 @@ class SqliteStore:
             return []
         work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before)
         return await self._reader.submit("list the runs in", work)
+
+    async def _perform(self, doing: str, work: Work[T], reads: bool = False) -> T:
+        hand = self._reader if reads and self.path.exists() else self._writer
+        return await hand.submit(doing, work)
 
     async def close(self) -> None:
         await self._writer.stop()

@@ -117,7 +117,7 @@ def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
     try:
         for number, script in steps:
             if number > _number(connection, "user_version"):
-                _run(connection, script)
+                run_script(connection, script)
                 connection.execute(f"PRAGMA user_version={number}")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute("COMMIT")
@@ -127,7 +127,7 @@ def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-def _run(connection: sqlite3.Connection, script: str) -> None:
+def run_script(connection: sqlite3.Connection, script: str) -> None:
     """Statement by statement: `executescript` would commit first."""
     statement = ""
     for line in script.splitlines(keepends=True):

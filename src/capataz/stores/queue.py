@@ -1,0 +1,124 @@
+"""The queue of the embedded stores: SQL in the store's own file, or in a database in memory for the store in memory.
+
+Both run the same statements, so what is tested on one holds for the other. Nothing here may look into a log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
+from typing import Literal, Protocol, TypeVar
+
+from capataz.mistakes import StoreError
+from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, WorkerBeat, WorkerRow
+from capataz.stores import queue_tables as tables
+from capataz.stores.sqlite_file import migrations, run_script
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+
+class Perform(Protocol):
+    """Does a piece of work with the connection, as one transaction. `reads` says that it changes nothing."""
+
+    def __call__(self, doing: str, work: Work[T], reads: bool = False) -> Awaitable[T]: ...
+
+
+class SqlQueue:
+    """A `Queue` on the tables of `schema/sqlite-002.sql`. `clock` is the time of all its workers, in seconds."""
+
+    def __init__(self, perform: Perform, clock: Callable[[], float] = time.time) -> None:
+        self._perform, self._clock = perform, clock
+
+    async def enqueue(self, job: Job) -> str:
+        return await self._perform(f"enqueue run {job.run} in", partial(tables.enqueue, now=self._clock(), job=job))
+
+    async def claim(
+        self, worker: str, agents: Collection[str], lease: float, *, per_tenant: int | None = None, most: int = 1
+    ) -> list[Claim]:
+        def work(connection: sqlite3.Connection) -> list[Claim]:
+            return tables.claim(connection, self._clock(), worker, agents, lease, per_tenant, most)
+
+        return await self._perform("claim a run from", work)
+
+    async def begin(self, claim: Claim, step: str) -> Crashes | None:
+        return await self._perform(f"begin run {claim.job.run} in", partial(tables.begin, claim=claim, step=step))
+
+    async def release(self, claim: Claim, until: float | None = None) -> bool:
+        work = partial(tables.release, now=self._clock(), claim=claim, until=until)
+        return await self._perform(f"release run {claim.job.run} in", work)
+
+    async def finish(self, claim: Claim, state: Literal["done", "waiting", "dead", "cancelled"], reason: str) -> bool:
+        work = partial(tables.finish, claim=claim, state=state, reason=reason)
+        return await self._perform(f"finish run {claim.job.run} in", work)
+
+    async def cancel(self, run: str, reason: str) -> JobState | None:
+        return await self._perform(f"cancel run {run} in", partial(tables.cancel, run=run, reason=reason))
+
+    async def beat(self, beat: WorkerBeat, lease: float) -> Orders:
+        def work(connection: sqlite3.Connection) -> Orders:
+            return tables.beat(connection, self._clock(), beat, lease)
+
+        return await self._perform("write a beat to", work)
+
+    async def leave(self, worker: str, crashed: bool = False) -> int:
+        return await self._perform(f"sign {worker} off in", partial(tables.leave, worker=worker, crashed=crashed))
+
+    async def lead(self, worker: str, lease: float) -> bool:
+        work = partial(tables.lead, now=self._clock(), worker=worker, lease=lease)
+        return await self._perform("look after the workers of", work)
+
+    async def look(self, run: str) -> JobRow | None:
+        return await self._perform(f"look for run {run} in", partial(tables.look, run=run), reads=True)
+
+    async def jobs(self, states: Collection[JobState] = (), limit: int = 100) -> list[JobRow]:
+        return await self._perform("list the jobs of", partial(tables.jobs, states=states, limit=limit), reads=True)
+
+    async def workers(self) -> list[WorkerRow]:
+        return await self._perform("list the workers of", tables.workers, reads=True)
+
+
+class InMemory:
+    """Performs a queue's work on a database in memory. `logs` gives the runs and how they stand, for the waking."""
+
+    def __init__(self, logs: Callable[[], Iterable[tuple[str, str]]]) -> None:
+        self._logs = logs
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+
+    async def __call__(self, doing: str, work: Work[T], reads: bool = False) -> T:
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"could not {doing} the store in memory: it is closed, and what it held is gone")
+            connection = self._opened()
+            connection.execute("BEGIN")
+            try:
+                value = work(connection)
+            except sqlite3.Error as error:
+                connection.execute("ROLLBACK")
+                raise StoreError(f"could not {doing} the store in memory: {error}") from error
+            connection.execute("COMMIT")
+            return value
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection, self._closed = None, True
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(":memory:", timeout=1.0, isolation_level=None, check_same_thread=False)
+            for _, script in migrations()[1:]:
+                run_script(connection, script)
+            connection.execute("CREATE TEMP TABLE run (run TEXT PRIMARY KEY, status TEXT)")
+            self._connection = connection
+        waiting = self._connection.execute("SELECT run FROM job WHERE state = 'waiting'").fetchall()
+        if waiting:
+            self._connection.execute("DELETE FROM run")
+            self._connection.executemany("INSERT INTO run VALUES (?, ?)", self._logs())
+        return self._connection
