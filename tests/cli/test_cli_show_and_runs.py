@@ -82,6 +82,16 @@ def test_runs_lists_newest_first_and_filters(runner: CliRunner, store: str) -> N
     assert runner.invoke(main, ["runs", "--store", store, "--agent", "nobody"]).output == "no runs\n"
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_an_id_is_never_cut_however_narrow_the_terminal(runner: CliRunner, store: str, width: int) -> None:
+    done = runner.invoke(main, ["runs", "--store", store], env={"COLUMNS": str(width)})
+    rows = [line for line in done.output.splitlines() if line.strip().startswith("019")]
+    assert [line.split()[0] for line in rows] == ["0198-cc", "0197-bb", "0197-aa"]
+    assert all(len(line.rstrip()) <= width for line in done.output.splitlines())
+    assert all("partial: identical" in line for line in rows[1:])
+    assert ("Pay order 81" in done.output) == (width >= 80)
+
+
 @pytest.mark.parametrize("command", [["runs"], ["show"]])
 def test_looking_makes_no_file(runner: CliRunner, tmp_path: Path, command: list[str]) -> None:
     missing = tmp_path / "missing.db"

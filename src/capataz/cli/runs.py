@@ -52,20 +52,38 @@ def _print(rows: list[RunRow]) -> None:
     from rich.table import Table
 
     out = console()
-    names = _ALL if out.width >= _ROOMY else _FEW
+    lines = [_cells(row) for row in rows]
+    names = _fitting(lines, out.width)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
         right = name in ("turns", "calls", "tokens", "money", "took")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        cells = _cells(row)
+        room = max(len(name), out.width - _wide(names, lines)) if name == "task" else None
+        table.add_column(name, justify="right" if right else "left", no_wrap=True, max_width=room)
+    for cells in lines:
         table.add_row(*(cells[name] for name in names))
     out.print(table)
 
 
-_ROOMY = 115
 _ALL = ("run", "started", "agent", "ended", "turns", "calls", "tokens", "money", "took", "task")
-_FEW = ("run", "ended", "turns", "calls", "took")
+_DISPENSABLE = ("money", "calls", "agent", "started", "task", "tokens", "took")
+"""What is left out first where there is little room. Nothing but the task is ever cut: half an id is of no use."""
+_GAP = 3
+_LEAST_TASK = 20
+
+
+def _fitting(lines: list[dict[str, Text]], width: int) -> list[str]:
+    """The columns there is room for."""
+    names: list[str] = list(_ALL)
+    for name in _DISPENSABLE:
+        if _wide(names, lines) + (_LEAST_TASK if "task" in names else 0) <= width:
+            break
+        names.remove(name)
+    return names
+
+
+def _wide(names: list[str], lines: list[dict[str, Text]]) -> int:
+    """Columns the terminal needs for these, but for what the task takes."""
+    return sum(_GAP + (0 if name == "task" else max(len(name), *(len(c[name]) for c in lines))) for name in names)
 
 
 def _cells(row: RunRow) -> dict[str, Text]:
@@ -73,7 +91,7 @@ def _cells(row: RunRow) -> dict[str, Text]:
     return {
         "run": styled(row.run, "quiet"),
         "started": styled(datetime.fromtimestamp(row.started_at, UTC).strftime("%m-%d %H:%M"), "quiet"),
-        "agent": styled(short(row.agent, 16)),
+        "agent": styled(short(row.agent, 12)),
         "ended": styled(short(ended, 28), tone_of(row.outcome)),
         "turns": styled(str(row.spend.turns)),
         "calls": styled(str(row.spend.calls)),
