@@ -101,6 +101,35 @@ async def test_one_connection_and_one_encoder_serve_the_calls_of_a_run() -> None
     assert [name for name in asked.memo if "encoder" in name] == ["encoder of openai"]
 
 
+async def test_a_kept_connection_that_was_closed_meanwhile_is_not_the_providers_fault() -> None:
+    served = 0
+
+    async def closing(peer: Peer) -> None:
+        nonlocal served
+        served += 1
+        if served == 2:
+            raise ConnectionError
+        await good(peer)
+
+    async with serving(closing) as server:
+        model = model_at(server.url)
+        await model.complete(request(), lambda: None)
+        reply = await model.complete(request(), lambda: None)
+        await model.close()
+    assert reply.text == "hello"
+    assert (server.connections, len(server.requests)) == (2, 3)
+
+
+async def test_a_fresh_connection_that_breaks_is_not_tried_again_here() -> None:
+    async def closing(peer: Peer) -> None:
+        raise ConnectionError
+
+    async with serving(closing) as server:
+        fault = await fault_of(model_at(server.url))
+    assert fault.row == "transient"
+    assert len(server.requests) == 1
+
+
 async def test_calls_at_once_do_not_wait_for_one_another() -> None:
     async def slow(peer: Peer) -> None:
         await asyncio.sleep(0.2)

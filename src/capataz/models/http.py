@@ -1,9 +1,11 @@
 """The wire to a provider: one POST, one answer, and an end to every wait.
 
-Nothing is tried again here, nothing decided and nothing kept but connections: one session for each event loop, shared
-by all calls, and one TLS context for the process. Redirects are not followed, since they would carry the key
-elsewhere. Every way a provider or the network can fail leaves as `ModelRefused` with a classified fault, whose words
-never hold the key. What is left to raise otherwise is a bug of this library, and the gateway says so.
+Nothing is decided here and nothing kept but connections: one session for each event loop, shared by all calls, and one
+TLS context for the process. Nothing is tried again but one thing: a kept connection that turns out to be closed the
+moment it is used says nothing about the provider, and the request goes out on another one. Redirects are not followed,
+since they would carry the key elsewhere. Every way a provider or the network can fail leaves as `ModelRefused` with a
+classified fault, whose words never hold the key. What is left to raise otherwise is a bug of this library, and the
+gateway says so.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -35,8 +38,11 @@ LINGER = 1.0
 """Seconds a server may take to end a stream whose end mark was read; also for the body of a refusal."""
 LAST_EVENTS = frozenset(("message_stop", "response.completed", "response.incomplete", "response.failed"))
 _BROKEN = (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, ConnectionError)
-_KEEPALIVE = 30.0
-"""Seconds a connection is kept for the next call."""
+_KEEPALIVE = 4.0
+"""Seconds a connection is kept for the next call: common servers close an idle one after five."""
+_STALE = 0.5
+"""Seconds within which a kept connection that was closed by the other side shows."""
+_STALE_TRIES = 3
 
 
 @dataclass(slots=True)
@@ -68,6 +74,24 @@ class _Watch:
         return chunk
 
 
+@dataclass(slots=True)
+class _Kept:
+    """Whether a request went out on a connection that an earlier call had used, and whether it was answered there."""
+
+    used: bool = False
+    answered: bool = False
+
+
+async def _note_kept(_: aiohttp.ClientSession, context: Any, __: aiohttp.TraceConnectionReuseconnParams) -> None:
+    context.trace_request_ctx.used = True
+
+
+def _traced() -> aiohttp.TraceConfig:
+    config = aiohttp.TraceConfig()
+    config.on_connection_reuseconn.append(_note_kept)
+    return config
+
+
 @dataclass(eq=False)
 class HttpModel:
     """A `Model` behind HTTP. `profile` says where and what it differs in, `dialect` speaks its wire format.
@@ -87,33 +111,45 @@ class HttpModel:
 
     async def complete(self, request: ModelRequest, beat: Callable[[], None]) -> Reply:
         """Ask and return the whole answer. Raises `ModelRefused`."""
-        body = self._encoder(request).body(request)
-        url, limits = self.url(request.model), request.deadlines
-        started = asyncio.get_running_loop().time()
+        body, kept = self._encoder(request).body(request), _Kept()
+        loop = asyncio.get_running_loop()
+        for left in reversed(range(_STALE_TRIES)):
+            started, kept.used = loop.time(), False
+            try:
+                return await self._ask(request, body, beat, kept)
+            except ModelRefused as refused:
+                quick = loop.time() - started < _STALE
+                if not (left and quick and kept.used and refused.fault.reason == "connection" and not kept.answered):
+                    raise ModelRefused(self._clean(refused.fault)) from refused.__cause__
+        raise AssertionError("the last try either answers or raises")
+
+    async def _ask(self, request: ModelRequest, body: bytes, beat: Callable[[], None], kept: _Kept) -> Reply:
+        """One POST and its answer."""
+        limits = request.deadlines
         # An answer that is not streamed comes all at once, when it is complete.
         first = limits.first_byte if self.profile.streams else limits.total
         watch: _Watch | None = None
         try:
             async with asyncio.timeout(first) as quiet:
-                watch = _Watch(quiet, limits, beat, self.most_bytes, started)
+                watch = _Watch(quiet, limits, beat, self.most_bytes, asyncio.get_running_loop().time())
                 async with self._session().post(
-                    URL(url, encoded=True),
+                    URL(self.url(request.model), encoded=True),
                     data=body,
                     headers=self._headers(),
                     timeout=aiohttp.ClientTimeout(total=limits.total, connect=limits.connect),
                     allow_redirects=False,
+                    trace_request_ctx=kept,
                 ) as response:
                     beat()
+                    kept.answered = True
                     return await self._answer(response, request, watch)
-        except ModelRefused as refused:
-            raise ModelRefused(self._clean(refused.fault)) from refused.__cause__
         except TimeoutError as error:
             raise ModelRefused(self._late(error, watch, limits)) from error
         except aiohttp.ClientResponseError as error:  # its status is not the server's: nothing was understood
             words = f"{self._host()} did not answer in HTTP: {error.message.splitlines()[0][:200]}"
-            raise ModelRefused(self._clean(Fault("transient", "connection", words))) from error
+            raise ModelRefused(Fault("transient", "connection", words)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise ModelRefused(self._clean(classify_exception(error))) from error
+            raise ModelRefused(classify_exception(error)) from error
 
     async def close(self) -> None:
         """Let go of the running loop's connections."""
@@ -155,6 +191,7 @@ class HttpModel:
                 timeout=aiohttp.ClientTimeout(total=Deadlines().total),
                 headers={"user-agent": "capataz"},
                 proxy=_proxy(self.profile.base_url),
+                trace_configs=[_traced()],
             )
         return session
 
