@@ -220,7 +220,7 @@ class Wire:
         return len(done) == 1 and done[0][2] and "unknown" in done[0][1]
 
     def is_no_empty_tool_result(self) -> bool:
-        return all(done[1].strip() and done[1] != "[]" for turn in self.turns for done in turn.results)
+        return all(done[1].strip() for turn in self.turns for done in turn.results)
 
     is_tool_result_not_empty = is_tool_result_nonempty = is_no_empty_tool_result
 

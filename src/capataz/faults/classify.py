@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from capataz.events.facts import JSON, Fault, Row
@@ -64,7 +64,7 @@ def classify_exception(exc: BaseException, origin: Origin = "model", faults: Too
         link = link.__cause__
     if fault is None:
         return Fault("unknown", "unknown-exception", _said(exc), origin=origin)
-    return Fault(fault.row, fault.reason, _said(exc), fault.status, fault.wait, fault.retries, origin)
+    return replace(fault, message=_said(exc), origin=origin)
 
 
 def _one(exc: BaseException, origin: Origin, faults: ToolFaults | None) -> Fault | None:

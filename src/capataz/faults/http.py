@@ -55,6 +55,7 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Row, str], ...] = tuple(
         ),
     )
 )  # fmt: skip
+_PER_DAY = re.compile(r"\b(?:tokens|requests|limit|quota)\b.{0,30}\bper[ -]day\b|daily (?:limit|quota)", re.IGNORECASE)
 _TOO_BIG = re.compile(r"request too large|must be reduced in order to run", re.IGNORECASE)
 
 
@@ -99,7 +100,10 @@ def classify_http(
     elif again == "false" and row in ("transient", "rate_limit", "unknown"):
         retries = 0
     wait = wait_hint(low, told.body, told.message, now) if row in ("transient", "rate_limit", "unknown") else None
-    return Fault(row, reason, message, status=real or None, wait=wait, retries=retries)
+    if row == "rate_limit" and wait is None and _PER_DAY.search(told.message):
+        row, reason = "auth", "quota"
+    room = _room(told.message) if reason == "output-reserve-too-large" else None
+    return Fault(row, reason, message, status=real or None, wait=wait, retries=retries, room=room)
 
 
 def classify_stream_error(provider: str, payload: bytes | str | JSON) -> Fault:
@@ -119,6 +123,15 @@ def classify_stop(stop: str, text: str = "", *, cut: bool = False) -> Fault | No
     if cut:
         return Fault("contract", "truncated-call", "the answer was cut off in the middle of a tool call")
     return None
+
+
+def _room(message: str) -> int | None:
+    """The output that would have fitted; half of what was asked for, where the window is not named."""
+    overflow = read_overflow(message)
+    if overflow is None:
+        return None
+    room = overflow.room()
+    return overflow.output // 2 if room is None and overflow.output is not None else room
 
 
 # ── the row ──────────────────────────────────────────────────────────────────────────────────────────────

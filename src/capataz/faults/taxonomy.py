@@ -159,6 +159,8 @@ contract bug:
     ReferenceError BufferError
 transient busy:
     BlockingIOError OperationalError DeadlockDetected SerializationFailure LockNotAvailable
+transient overloaded:
+    OverloadedError ServiceUnavailableError ServiceUnavailable ModelNotReadyException
 transient resources:
     MemoryError
 unknown cancelled:

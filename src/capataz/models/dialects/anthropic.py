@@ -8,14 +8,14 @@ exclude each other; and an output cap is demanded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from capataz.events.facts import JSON, Fault
-from capataz.models.capabilities import Capabilities
 from capataz.models.dialects.anthropic_read import MessagesReader, messages_whole
-from capataz.models.dialects.base import SENT, Encoder, Profile, Reader, Sent
-from capataz.models.dialects.codec import SIXTY_FOUR, dumps, image_parts, wire_name
+from capataz.models.dialects.base import Encoder, Profile, Reader
+from capataz.models.dialects.codec import dumps, image_parts, wire_name
+from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
     NO_TEXT,
@@ -23,15 +23,13 @@ from capataz.models.dialects.groups import (
     Group,
     Heard,
     Piece,
-    Pieces,
     Said,
     WireCall,
     WireResult,
-    joined,
     opaque_items,
     woven,
 )
-from capataz.models.dialects.params import cap, known, sample, settings
+from capataz.models.dialects.params import cap, sample, settings
 from capataz.models.dialects.schemas import rooted, unique
 from capataz.ports import ModelRequest, Reply, ToolSpec
 
@@ -66,82 +64,62 @@ class AnthropicMessages:
         return messages_whole(body, profile, request)
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the settings depend on in the history: names to declare, and whether thinking may begin here."""
+
+    names: tuple[str, ...]
+    bound: bool
+
+
 @dataclass(slots=True)
-class MessagesEncoder:
-    """Bodies of one run. Old messages and settings are kept as bytes; cache marks are laid in when joining."""
+class MessagesEncoder(Composer):
+    """Bodies of one run; cache marks are laid in when joining."""
 
-    profile: Profile
-    _able: Capabilities = field(default_factory=Capabilities)
-    _model: str | None = None
-    _pieces: Pieces | None = None
-    _key: tuple[object, ...] = ()
-    _ends: tuple[bytes, bytes] = (b"", b"")
-    _notes: tuple[str, ...] = ()
+    def go_on(self) -> bytes:
+        return dumps(_user([Heard("user", GO_ON)]))
 
-    def body(self, request: ModelRequest) -> bytes:
-        if request.model != self._model or self._pieces is None:
-            self._model, self._able = request.model, known(request, self.profile)
-            self._pieces, self._key = Pieces(SIXTY_FOUR, self._render), ()
-        pieces = self._pieces.update(request.history)
-        head, tail = self._around(request, pieces)
-        parts = [piece.data for piece in pieces if piece.data]
-        if not parts or (pieces[-1].open and not _paused(pieces[-1], self.profile.name)):
-            parts.append(dumps(_user([Heard("user", GO_ON)])))
-        if self.profile.cache_marks:
-            _mark(parts)
-        body = head + b",".join(parts) + tail
-        images = b'"type":"image"' in body
-        request.memo[SENT] = Sent(0 if images else len(body) // 4, self._notes)
-        return body
+    def look(self, request: ModelRequest, pieces: Sequence[Piece]) -> _Look:
+        # A history with calls is refused without tools: the names it speaks of have to be declared.
+        names = set[str]().union(*(piece.names for piece in pieces)) if not request.tools else set[str]()
+        bound = bool(pieces) and _unthought(pieces[-1], self.profile.name)
+        return _Look(tuple(sorted(names)), bound)
+
+    def wants_user(self, last: Piece) -> bool:
+        return last.open and not _paused(last, self.profile.name)
+
+    def finish(self, parts: list[bytes]) -> list[bytes]:
+        return _marked(parts) if self.profile.cache_marks else parts
 
     # ── around the messages ──────────────────────────────────────────────────────────────────────────────
 
-    def _around(self, request: ModelRequest, pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-        hoisted = pieces[0].system if pieces else ""
-        bare = bool(pieces) and bool(pieces[0].group.said)
-        names = frozenset[str]().union(*(piece.names for piece in pieces)) if not request.tools else frozenset[str]()
-        bound = bool(pieces) and _unthought(pieces[-1], self.profile.name)
-        texts, tools = (request.system, hoisted, bare, bound), (tuple(request.tools), request.tool_choice, names)
-        key = (*texts, *tools, request.max_output, request.temperature, dict(request.extra))
-        if key != self._key:
-            first = dumps(_user([Heard("user", GO_ON)])) + b"," if bare else b""
-            head = b'{"model":' + dumps(request.model) + b',"messages":[' + first
-            system = joined((request.system, hoisted))
-            self._key, self._ends = key, (head, self._tail(request, system, sorted(names), bound))
-        return self._ends
+    def head(self, around: Around) -> bytes:
+        first = self.go_on() + b"," if around.bare else b""
+        return b'{"model":' + dumps(around.request.model) + b',"messages":[' + first
 
-    def _tail(self, request: ModelRequest, system: str, names: list[str], bound: bool) -> bytes:
-        notes: list[str] = []
+    def tail(self, around: Around) -> bytes:
+        request, look = around.request, around.more
         made: dict[str, Any] = {}
         tools = [_tool(tool) for tool in unique(request.tools)]
-        # A history with calls is refused without tools: name those it speaks of, and forbid their use.
-        tools = tools or [{"name": name, "input_schema": {"type": "object", "properties": {}}} for name in names]
-        if system:
-            made["system"] = [{"type": "text", "text": system}]
+        tools = tools or [{"name": name, "input_schema": {"type": "object", "properties": {}}} for name in look.names]
+        if around.system:
+            made["system"] = [_text(around.system)]
         if tools:
             made["tools"] = tools
-        if self.profile.cache_marks and (system or tools) and "cache_control" not in request.extra:
-            made["system" if system else "tools"][-1]["cache_control"] = {"type": "ephemeral"}
-        made["max_tokens"] = cap(request) or self._able.output or OUTPUT
+        if self.profile.cache_marks and made and "cache_control" not in request.extra:
+            made["system" if around.system else "tools"][-1]["cache_control"] = {"type": "ephemeral"}
+        made["max_tokens"] = cap(request) or self.able.output or OUTPUT
         made["stream"] = self.profile.streams
-        made.update(settings(request))
-        thinks = _thinking(made, bound, notes)
+        made.update(settings(request, "messages"))
+        thinks = _thinking(made, look.bound, around.notes)
         if tools:
-            choice = "none" if not request.tools else {"required": "any"}.get(request.tool_choice, request.tool_choice)
-            if thinks and choice == "any":
-                choice = "auto"
-                notes.append("the forced tool choice was not sent: it excludes thinking")
-            if choice != "auto":
-                made["tool_choice"] = {"type": choice, **_chosen(made)}
-        sample(made, self._able, request.model, thinks, notes)
-        for name in ("model", "messages"):
-            made.pop(name, None)
-        self._notes = tuple(notes)
+            _choose(made, request, thinks, around.notes)
+        sample(made, self.able, request.model, thinks, around.notes)
         return b"]," + dumps(made)[1:]
 
     # ── the messages ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _render(self, group: Group) -> bytes:
+    def render(self, group: Group) -> bytes:
         messages: list[dict[str, Any]] = []
         if group.said:
             messages.append({"role": "assistant", "content": self._assistant(group)})
@@ -244,10 +222,14 @@ def _thinking(made: dict[str, Any], bound: bool, notes: list[str]) -> bool:
     return True
 
 
-def _chosen(made: dict[str, Any]) -> dict[str, Any]:
-    """What the caller's own tool choice says beside the type."""
-    own = made.get("tool_choice")
-    return {key: value for key, value in cast("dict[str, JSON]", own).items() if key != "type"} if own else {}
+def _choose(made: dict[str, Any], request: ModelRequest, thinks: bool, notes: list[str]) -> None:
+    """The tool choice, unless the caller's own parameters name one; a forced one excludes thinking."""
+    choice = "none" if not request.tools else {"required": "any"}.get(request.tool_choice, request.tool_choice)
+    if choice != "auto":
+        made.setdefault("tool_choice", {"type": choice})
+    if thinks and _kind(made.get("tool_choice")) in ("any", "tool"):
+        del made["tool_choice"]
+        notes.append("the forced tool choice was not sent: it excludes thinking")
 
 
 def _unthought(piece: Piece, provider: str) -> bool:
@@ -263,9 +245,10 @@ def _paused(piece: Piece, provider: str) -> bool:
     return bool(said) and {"@": PAUSED} in opaque_items(said[-1].message, provider)
 
 
-def _mark(parts: list[bytes]) -> None:
+def _marked(parts: list[bytes]) -> list[bytes]:
     """Mark the ends of the last two user turns: three marks with that of the settings, one less than allowed."""
     for at in range(len(parts) - 1, max(-1, len(parts) - 3), -1):
         part = parts[at]
         if part.endswith(b"}]}") and part.rfind(b'{"role":"user"') > part.rfind(b'{"role":"assistant"'):
             parts[at] = part[:-3] + MARK + part[-3:]
+    return parts

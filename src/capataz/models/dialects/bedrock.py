@@ -7,33 +7,31 @@ there is no way to offer tools and forbid their use: then the calls are told as 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 from capataz.events.facts import JSON, Fault, Usage
 from capataz.faults.classify import classify_stream_error
-from capataz.models.capabilities import Capabilities
-from capataz.models.dialects.base import SENT, Encoder, Profile, Reader, Sent
-from capataz.models.dialects.codec import SIXTY_FOUR, dumps, image_parts, wire_name
+from capataz.models.dialects.base import Encoder, Profile, Reader
+from capataz.models.dialects.codec import dumps, image_parts, wire_name
+from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
     NO_TEXT,
     SYSTEM_NOTE,
     Group,
     Heard,
-    Piece,
-    Pieces,
     WireCall,
     WireResult,
-    joined,
     woven,
 )
-from capataz.models.dialects.params import cap, known, sample, settings
+from capataz.models.dialects.params import cap, sample, settings
 from capataz.models.dialects.reading import CUT_STREAM, asked, count, obj, objects, opaque, parsed, reply, text
 from capataz.models.dialects.schemas import rooted, unique
 from capataz.ports import ModelRequest, RawCall, Reply, ToolSpec
 
+_CONFIG = {"temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
 _STOPS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -70,76 +68,45 @@ class BedrockConverse:
 
 
 @dataclass(slots=True)
-class ConverseEncoder:
-    """Bodies of one run; messages are encoded once, and again only when the tools come or go."""
+class ConverseEncoder(Composer):
+    """Bodies of one run. `mode`: no tools are offered, so calls and results are told as text."""
 
-    profile: Profile
-    _able: Capabilities = field(default_factory=Capabilities)
-    _flat: bool = False
-    _made_for: tuple[str, bool] | None = None
-    _pieces: Pieces | None = None
-    _key: tuple[object, ...] = ()
-    _ends: tuple[bytes, bytes] = (b"", b"")
-    _notes: tuple[str, ...] = ()
+    def mode_of(self, request: ModelRequest) -> bool:
+        return not request.tools or request.tool_choice == "none"
 
-    def body(self, request: ModelRequest) -> bytes:
-        flat = not request.tools or request.tool_choice == "none"
-        if (request.model, flat) != self._made_for or self._pieces is None:
-            self._made_for, self._flat = (request.model, flat), flat
-            self._able = known(request, self.profile)
-            self._pieces, self._key = Pieces(SIXTY_FOUR, self._render), ()
-        pieces = self._pieces.update(request.history)
-        head, tail = self._around(request, pieces)
-        parts = [piece.data for piece in pieces if piece.data]
-        if not parts or pieces[-1].open:
-            parts.append(dumps(_user([Heard("user", GO_ON)])))
-        body = head + b",".join(parts) + tail
-        request.memo[SENT] = Sent(0 if b'"bytes"' in body else len(body) // 4, self._notes)
-        return body
+    def go_on(self) -> bytes:
+        return dumps(_user([Heard("user", GO_ON)]))
 
-    def _around(self, request: ModelRequest, pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-        hoisted = pieces[0].system if pieces else ""
-        bare = bool(pieces) and bool(pieces[0].group.said)
-        texts, tools = (request.system, hoisted, bare), (tuple(request.tools), request.tool_choice)
-        key = (*texts, *tools, request.max_output, request.temperature, dict(request.extra))
-        if key != self._key:
-            first = dumps(_user([Heard("user", GO_ON)])) + b"," if bare else b""
-            tail = self._tail(request, joined((request.system, hoisted)))
-            self._key, self._ends = key, (b'{"messages":[' + first, tail)
-        return self._ends
+    def head(self, around: Around) -> bytes:
+        return b'{"messages":[' + (self.go_on() + b"," if around.bare else b"")
 
-    def _tail(self, request: ModelRequest, system: str) -> bytes:
-        notes: list[str] = []
+    def tail(self, around: Around) -> bytes:
+        request = around.request
         made: dict[str, Any] = {}
-        if system:
-            made["system"] = [{"text": system}]
-        if not self._flat:
+        if around.system:
+            made["system"] = [{"text": around.system}]
+        if not self.mode:
             choice: dict[str, Any] = {"toolChoice": {"any": {}}} if request.tool_choice == "required" else {}
             made["toolConfig"] = {"tools": [_tool(tool) for tool in unique(request.tools)], **choice}
-        asked_for = settings(request)
-        sample(asked_for, self._able, request.model, False, notes)
-        config: dict[str, Any] = {}
-        for name, ours in (("temperature", "temperature"), ("top_p", "topP"), ("stop", "stopSequences")):
-            if name in asked_for:
-                config[ours] = asked_for.pop(name)
+        asked_for = settings(request, "messages")
+        sample(asked_for, self.able, request.model, False, around.notes)
+        config: dict[str, Any] = {ours: asked_for.pop(name) for name, ours in _CONFIG.items() if name in asked_for}
         most = cap(request)
         if most is not None:
             config["maxTokens"] = most
         if config:
             made["inferenceConfig"] = config
         made.update(asked_for)
-        made.pop("messages", None)
-        self._notes = tuple(notes)
         return b"]," + dumps(made)[1:] if made else b"]}"
 
     # ── the messages ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _render(self, group: Group) -> bytes:
+    def render(self, group: Group) -> bytes:
         messages: list[dict[str, Any]] = []
         if group.said:
             messages.append({"role": "assistant", "content": self._assistant(group)})
         blocks = [self._result(result) for result in group.results]
-        if self._flat:
+        if self.mode:
             blocks += [_image(image) for image in group.images]
         blocks += _user(group.heard)["content"] if group.heard else []
         if blocks:
@@ -156,15 +123,15 @@ class ConverseEncoder:
 
     def _good(self, block: object) -> bool:
         """A block this dialect knows; reasoning only beside the calls it led to."""
-        return isinstance(block, dict) and "@" not in block and not (self._flat and "reasoningContent" in block)
+        return isinstance(block, dict) and "@" not in block and not (self.mode and "reasoningContent" in block)
 
     def _call(self, call: WireCall, mark: Mapping[str, JSON]) -> dict[str, Any]:
-        if self._flat:
+        if self.mode:
             return {"text": f"[called {call.name} with {dumps(call.arguments).decode()}]"}
         return {"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.arguments}}
 
     def _result(self, result: WireResult) -> dict[str, Any]:
-        if self._flat:
+        if self.mode:
             return {"text": f"[{'error' if result.error else 'result'} of {result.name}] {result.text}"}
         content: list[dict[str, Any]] = [{"text": result.text}]
         if result.image:

@@ -8,14 +8,14 @@ like an empty success.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
 from capataz.events.facts import JSON, Fault
-from capataz.models.capabilities import Capabilities
-from capataz.models.dialects.base import SENT, Encoder, Profile, Reader, Sent
-from capataz.models.dialects.codec import SIXTY_FOUR, dumps, image_parts, wire_name
+from capataz.models.dialects.base import Encoder, Profile, Reader
+from capataz.models.dialects.codec import dumps, image_parts, wire_name
+from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.gemini_read import SIGNATURE, GeminiReader, gemini_whole
 from capataz.models.dialects.groups import (
     GO_ON,
@@ -23,14 +23,11 @@ from capataz.models.dialects.groups import (
     SYSTEM_NOTE,
     Group,
     Heard,
-    Piece,
-    Pieces,
     WireCall,
     WireResult,
-    joined,
     woven,
 )
-from capataz.models.dialects.params import cap, known, sample, settings
+from capataz.models.dialects.params import cap, sample, settings
 from capataz.models.dialects.schemas import subset, unique
 from capataz.ports import ModelRequest, Reply, ToolSpec
 
@@ -66,55 +63,26 @@ class Gemini:
 
 
 @dataclass(slots=True)
-class GeminiEncoder:
-    """Bodies of one run; contents are encoded once. The model's name is in the path, not in the body."""
+class GeminiEncoder(Composer):
+    """Bodies of one run. The model's name is in the path, not in the body."""
 
-    profile: Profile
-    _able: Capabilities = field(default_factory=Capabilities)
-    _model: str | None = None
-    _pieces: Pieces | None = None
-    _key: tuple[object, ...] = ()
-    _ends: tuple[bytes, bytes] = (b"", b"")
-    _notes: tuple[str, ...] = ()
+    def go_on(self) -> bytes:
+        return dumps(_user([Heard("user", GO_ON)]))
 
-    def body(self, request: ModelRequest) -> bytes:
-        if request.model != self._model or self._pieces is None:
-            self._model, self._able = request.model, known(request, self.profile)
-            self._pieces, self._key = Pieces(SIXTY_FOUR, self._render), ()
-        pieces = self._pieces.update(request.history)
-        head, tail = self._around(request, pieces)
-        parts = [piece.data for piece in pieces if piece.data]
-        if not parts or pieces[-1].open:
-            parts.append(dumps(_user([Heard("user", GO_ON)])))
-        body = head + b",".join(parts) + tail
-        images = b'"inlineData"' in body or b'"fileData"' in body
-        request.memo[SENT] = Sent(0 if images else len(body) // 4, self._notes)
-        return body
+    def head(self, around: Around) -> bytes:
+        return b'{"contents":[' + (self.go_on() + b"," if around.bare else b"")
 
-    # ── around the contents ──────────────────────────────────────────────────────────────────────────────
-
-    def _around(self, request: ModelRequest, pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-        hoisted = pieces[0].system if pieces else ""
-        bare = bool(pieces) and bool(pieces[0].group.said)
-        texts, tools = (request.system, hoisted, bare), (tuple(request.tools), request.tool_choice)
-        key = (*texts, *tools, request.max_output, request.temperature, dict(request.extra))
-        if key != self._key:
-            first = dumps(_user([Heard("user", GO_ON)])) + b"," if bare else b""
-            tail = self._tail(request, joined((request.system, hoisted)))
-            self._key, self._ends = key, (b'{"contents":[' + first, tail)
-        return self._ends
-
-    def _tail(self, request: ModelRequest, system: str) -> bytes:
-        notes: list[str] = []
+    def tail(self, around: Around) -> bytes:
+        request = around.request
         made: dict[str, Any] = {}
-        if system:
-            made["systemInstruction"] = {"parts": [{"text": system}]}
+        if around.system:
+            made["systemInstruction"] = {"parts": [{"text": around.system}]}
         if request.tools:
             made["tools"] = [{"functionDeclarations": [_tool(tool) for tool in unique(request.tools)]}]
             if request.tool_choice != "auto":
                 made["toolConfig"] = {"functionCallingConfig": {"mode": _MODES[request.tool_choice]}}
-        asked = settings(request)
-        sample(asked, self._able, request.model, False, notes)
+        asked = settings(request, "contents")
+        sample(asked, self.able, request.model, False, around.notes)
         config: dict[str, Any] = {ours: asked.pop(name) for name, ours in _CONFIG.items() if name in asked}
         most = cap(request)
         if most is not None:
@@ -124,13 +92,11 @@ class GeminiEncoder:
         if config:
             made["generationConfig"] = config
         made.update(asked)
-        made.pop("contents", None)
-        self._notes = tuple(notes)
         return b"]," + dumps(made)[1:] if made else b"]}"
 
     # ── the contents ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _render(self, group: Group) -> bytes:
+    def render(self, group: Group) -> bytes:
         contents: list[dict[str, Any]] = []
         if group.said:
             contents.append({"role": "model", "parts": self._model_parts(group)})
@@ -148,7 +114,7 @@ class GeminiEncoder:
         for said in group.said:
             parts += [part for part in woven(said, self.profile.name, _text, _call) if _good(part)]
         calls = [part for part in parts if "functionCall" in part]
-        if calls and self._able.call_signatures and SIGNATURE not in calls[0]:
+        if calls and self.able.call_signatures and SIGNATURE not in calls[0]:
             calls[0][SIGNATURE] = UNSIGNED
         return parts or [{"text": NO_TEXT}]
 

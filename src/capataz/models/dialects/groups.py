@@ -106,10 +106,28 @@ class Piece:
     system: str
     group: Group
 
+    closed: bool
+    """Somebody else has spoken since: another word of the model's begins a new group."""
+
     @property
     def open(self) -> bool:
         """Ends with the model's words: somebody has to say something yet."""
         return bool(self.group.said) and not self.group.results and not self.group.heard
+
+    @property
+    def pictured(self) -> bool:
+        """Holds images, whose size says nothing about their tokens."""
+        return bool(self.group.images) or any(heard.image for heard in self.group.heard)
+
+
+def silent(message: Message) -> bool:
+    """Says nothing to the model: it is not sent, and does not part what stands around it."""
+    return message.role in ("user", "system") and not message.image and not message.text.strip()
+
+
+def _others(message: Message) -> bool:
+    """Somebody else than the model speaks."""
+    return message.role != "assistant" and not silent(message)
 
 
 def build(messages: Sequence[Message], ids: IdRule, used: set[str], place: int) -> tuple[Group, tuple[str, ...]]:
@@ -120,9 +138,10 @@ def build(messages: Sequence[Message], ids: IdRule, used: set[str], place: int) 
     said: list[Said] = []
     calls: list[Call] = []
     wires: list[WireCall] = []
-    for message in messages:
+    turn = next((at for at, message in enumerate(messages) if _others(message)), len(messages))
+    for message in messages[:turn]:
         if message.role != "assistant":
-            break
+            continue
         own: list[WireCall] = []
         for call in message.calls:
             id = ids.fit(call.id, used.__contains__, place * 1000 + len(wires))
@@ -131,7 +150,7 @@ def build(messages: Sequence[Message], ids: IdRule, used: set[str], place: int) 
             wires.append(own[-1])
             calls.append(call)
         said.append(Said(message, tuple(own)))
-    answers, heard = _paired(messages[len(said) :], calls)
+    answers, heard = _paired(messages[turn:], calls)
     results = tuple(_result(wire, answer) for wire, answer in zip(wires, answers, strict=True))
     return Group(tuple(said), results, tuple(heard)), tuple(wire.id for wire in wires)
 
@@ -145,9 +164,8 @@ def _paired(rest: Sequence[Message], calls: list[Call]) -> tuple[list[Message | 
             if at is not None:
                 answers[at] = message
                 continue
-            if message.text.strip() or message.image:
-                heard.append(Heard("user", f"{ORPHAN}\n{message.text}".strip(), message.image))
-        elif message.text.strip() or message.image:
+            heard.append(Heard("user", f"{ORPHAN}\n{message.text.strip() or EMPTY}", message.image))
+        elif not silent(message):
             role: Literal["user", "system"] = "system" if message.role == "system" else "user"
             heard.append(Heard(role, message.text, message.image))
     return answers, heard
@@ -242,7 +260,7 @@ class Pieces:
         kept = self._kept(history)
         if kept == len(self._seen) == len(history):
             return self.pieces
-        while self.pieces and (self.pieces[-1].end > kept or self._continues(history, self.pieces[-1].end)):
+        while self.pieces and (self.pieces[-1].end > kept or _continues(history, self.pieces[-1])):
             self._used.difference_update(self.pieces.pop().ids)
         start = self.pieces[-1].end if self.pieces else 0
         while start < len(history):
@@ -258,25 +276,24 @@ class Pieces:
             return min(len(self._seen), len(history))
         return next(at for at, (old, new) in enumerate(zip(self._seen, history, strict=False)) if old is not new)
 
-    @staticmethod
-    def _continues(history: Sequence[Message], end: int) -> bool:
-        """Whether the message at `end` belongs to the group before it, so that the group has to be made again."""
-        if end >= len(history):
-            return False
-        return history[end].role != "assistant" or history[end - 1].role == "assistant"
-
     def _piece(self, history: Sequence[Message], start: int, end: int) -> Piece:
         messages, system = history[start:end], ""
         if start == 0:
             messages, system = _hoisted(messages)
         group, ids = build(messages, self.ids, self._used, start)
         names = frozenset(call.name for call in group.calls)
-        return Piece(start, end, self.render(group), ids, names, system, group)
+        closed = any(map(_others, history[start:end]))
+        return Piece(start, end, self.render(group), ids, names, system, group, closed)
+
+
+def _continues(history: Sequence[Message], piece: Piece) -> bool:
+    """Whether the message behind a piece belongs to it, so that the piece has to be made again."""
+    return piece.end < len(history) and (history[piece.end].role != "assistant" or not piece.closed)
 
 
 def _end(history: Sequence[Message], start: int) -> int:
     at = start
-    while at < len(history) and history[at].role == "assistant":
+    while at < len(history) and (history[at].role == "assistant" or silent(history[at])):
         at += 1
     while at < len(history) and history[at].role != "assistant":
         at += 1

@@ -7,33 +7,35 @@ two of the same role in a row. Those differences are in the profile and the capa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from capataz.events.facts import JSON, Fault
-from capataz.models.capabilities import Capabilities
-from capataz.models.dialects.base import SENT, Encoder, Profile, Reader, Sent
-from capataz.models.dialects.codec import FORTY, NINE, dumps, wire_name
+from capataz.models.dialects.base import Encoder, Profile, Reader
+from capataz.models.dialects.codec import FORTY, NINE, IdRule, dumps, wire_name
+from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
     NO_TEXT,
     SYSTEM_NOTE,
     Group,
     Heard,
-    Piece,
-    Pieces,
     WireCall,
     joined,
     opaque_items,
 )
 from capataz.models.dialects.openai_read import ChatReader, chat_whole
-from capataz.models.dialects.params import cap, effort, known, sample, settings
+from capataz.models.dialects.params import cap, effort, sample, settings
 from capataz.models.dialects.reading import obj
 from capataz.models.dialects.schemas import can_be_strict, rooted, unique
 from capataz.ports import ModelRequest, Reply, ToolSpec
 
 GOT_RESULTS = "(results received)"
 """Stands between results and a user message, where a server wants the assistant to have spoken in between."""
+
+
+UNDERSTOOD = "(understood)"
+"""Stands behind instructions that had to be given as the user's, where user and assistant take turns."""
 
 
 class OpenAIChat:
@@ -61,57 +63,36 @@ class OpenAIChat:
 
 
 @dataclass(slots=True)
-class ChatEncoder:
-    """Bodies of one run. What stays the same between two calls (settings, tools, old messages) is kept as bytes."""
+class ChatEncoder(Composer):
+    """Bodies of one run."""
 
-    profile: Profile
-    _able: Capabilities = field(default_factory=Capabilities)
-    _model: str | None = None
-    _pieces: Pieces | None = None
-    _key: tuple[object, ...] = ()
-    _ends: tuple[bytes, bytes] = (b"", b"")
-    _notes: tuple[str, ...] = ()
+    def ids(self) -> IdRule:
+        return NINE if self.profile.nine_letter_ids or self.able.nine_letter_ids else FORTY
 
-    def body(self, request: ModelRequest) -> bytes:
-        if request.model != self._model or self._pieces is None:
-            self._model, self._able = request.model, known(request, self.profile)
-            nine = self.profile.nine_letter_ids or self._able.nine_letter_ids
-            self._pieces, self._key = Pieces(NINE if nine else FORTY, self._render), ()
-        pieces = self._pieces.update(request.history)
-        head, tail = self._around(request, pieces)
-        parts = [piece.data for piece in pieces if piece.data]
-        if not parts or pieces[-1].open:
-            parts.append(dumps({"role": "user", "content": GO_ON}))
-        body = head + b",".join(parts) + tail
-        request.memo[SENT] = Sent(0 if b'"image_url"' in body else len(body) // 4, self._notes)
-        return body
+    def go_on(self) -> bytes:
+        return dumps({"role": "user", "content": GO_ON})
 
     def _alternates(self) -> bool:
-        return self.profile.alternates or self._able.alternates
+        return self.profile.alternates or self.able.alternates
 
     # ── around the messages ──────────────────────────────────────────────────────────────────────────────
 
-    def _around(self, request: ModelRequest, pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-        hoisted = pieces[0].system if pieces else ""
-        bare = self._alternates() and bool(pieces) and bool(pieces[0].group.said)
-        texts, tools = (request.system, hoisted, bare), (tuple(request.tools), request.tool_choice)
-        key = (*texts, *tools, request.max_output, request.temperature, dict(request.extra))
-        if key != self._key:
-            self._key, self._ends = key, (self._head(request, hoisted, bare), self._tail(request))
-        return self._ends
-
-    def _head(self, request: ModelRequest, hoisted: str, bare: bool) -> bytes:
+    def head(self, around: Around) -> bytes:
         first: list[dict[str, JSON]] = []
-        system = joined((request.system, hoisted))
-        if system:
-            first.append({"role": self._able.system, "content": system})
-        if bare:
-            first.append({"role": "user", "content": GO_ON})
-        head = b'{"model":' + dumps(request.model) + b',"messages":['
+        if around.system:
+            first.append({"role": self.able.system, "content": around.system})
+        if self._alternates():
+            # Whoever speaks next must not be of the role that spoke last.
+            spoke = first[-1]["role"] if first else "system"
+            if around.bare and spoke != "user":
+                first.append({"role": "user", "content": GO_ON})
+            elif spoke == "user" and not around.bare:
+                first.append({"role": "assistant", "content": UNDERSTOOD})
+        head = b'{"model":' + dumps(around.request.model) + b',"messages":['
         return head + b"".join(dumps(message) + b"," for message in first)
 
-    def _tail(self, request: ModelRequest) -> bytes:
-        notes: list[str] = []
+    def tail(self, around: Around) -> bytes:
+        request = around.request
         made: dict[str, Any] = {}
         if request.tools and (self.profile.choice_none or request.tool_choice != "none"):
             made["tools"] = [self._tool(tool) for tool in unique(request.tools)]
@@ -119,16 +100,13 @@ class ChatEncoder:
                 made["tool_choice"] = request.tool_choice
         most = cap(request)
         if most is not None:
-            made[self._able.output_name] = most
+            made[self.able.output_name] = most
         if self.profile.streams:
             made["stream"] = True
             if self.profile.stream_usage:
                 made["stream_options"] = {"include_usage": True}
-        made.update(settings(request))
-        sample(made, self._able, request.model, effort(made), notes)
-        for name in ("model", "messages"):
-            made.pop(name, None)
-        self._notes = tuple(notes)
+        made.update(settings(request, "messages"))
+        sample(made, self.able, request.model, effort(made), around.notes)
         return b"]}" if not made else b"]," + dumps(made)[1:]
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:
@@ -140,13 +118,13 @@ class ChatEncoder:
 
     # ── the messages ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _render(self, group: Group) -> bytes:
+    def render(self, group: Group) -> bytes:
         messages: list[dict[str, Any]] = []
         if group.said:
             messages.append(self._assistant(group))
         messages += [{"role": "tool", "tool_call_id": done.id, "content": done.text} for done in group.results]
         heard = self._heard(group)
-        if heard and group.results and not (self.profile.user_after_tool and self._able.user_after_tool):
+        if heard and group.results and not (self.profile.user_after_tool and self.able.user_after_tool):
             messages.append({"role": "assistant", "content": GOT_RESULTS})
         return dumps(messages + heard)[1:-1]
 
@@ -174,7 +152,7 @@ class ChatEncoder:
         return [_user([self._tagged(item) for item in heard])] if heard else []
 
     def _one(self, item: Heard) -> dict[str, Any]:
-        if item.role == "system" and self._able.system == "system":
+        if item.role == "system" and self.able.system == "system":
             return {"role": "system", "content": item.text}
         return _user([self._tagged(item)])
 

@@ -20,13 +20,16 @@ def known(request: ModelRequest, profile: Profile) -> Capabilities:
     return capabilities(request.model, profile.models)
 
 
-def settings(request: ModelRequest) -> dict[str, JSON]:
-    """Temperature and the provider's own parameters, in one dict; the cap apart (see `cap`)."""
+def settings(request: ModelRequest, history: str) -> dict[str, JSON]:
+    """Temperature and the provider's own parameters, in one dict; the cap apart (see `cap`).
+
+    `history` is what the dialect calls the messages: neither they nor the model can be given as a parameter.
+    """
     made: dict[str, JSON] = {}
     if request.temperature is not None:
         made["temperature"] = request.temperature
     made.update(request.extra)
-    for name in CAPS:
+    for name in (*CAPS, "model", history):
         made.pop(name, None)
     return made
 

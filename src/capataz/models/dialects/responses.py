@@ -7,26 +7,24 @@ reason refuses any. Calls and results are items of their own; the answer is only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from capataz.events.facts import JSON, Fault
-from capataz.models.capabilities import Capabilities
-from capataz.models.dialects.base import SENT, Encoder, Profile, Reader, Sent
-from capataz.models.dialects.codec import SIXTY_FOUR, dumps, wire_name
+from capataz.models.dialects.base import Encoder, Profile, Reader
+from capataz.models.dialects.codec import dumps, wire_name
+from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
     NO_TEXT,
     SYSTEM_NOTE,
     Group,
     Heard,
-    Piece,
-    Pieces,
     WireCall,
     joined,
     woven,
 )
-from capataz.models.dialects.params import cap, effort, known, sample, settings
+from capataz.models.dialects.params import cap, effort, sample, settings
 from capataz.models.dialects.responses_read import ResponsesReader, responses_whole
 from capataz.models.dialects.schemas import can_be_strict, rooted, unique
 from capataz.ports import ModelRequest, Reply, ToolSpec
@@ -59,50 +57,23 @@ class OpenAIResponses:
 
 
 @dataclass(slots=True)
-class ResponsesEncoder:
-    """Bodies of one run; items are encoded once."""
+class ResponsesEncoder(Composer):
+    """Bodies of one run. `mode`: the provider stores the answers, so that ids mean something."""
 
-    profile: Profile
-    _able: Capabilities = field(default_factory=Capabilities)
-    _stored: bool = False
-    _made_for: tuple[str, bool] | None = None
-    _pieces: Pieces | None = None
-    _key: tuple[object, ...] = ()
-    _ends: tuple[bytes, bytes] = (b"", b"")
-    _notes: tuple[str, ...] = ()
+    def mode_of(self, request: ModelRequest) -> bool:
+        return request.extra.get("store") is True
 
-    def body(self, request: ModelRequest) -> bytes:
-        made_for = (request.model, request.extra.get("store") is True)
-        if made_for != self._made_for or self._pieces is None:
-            self._made_for, self._stored = made_for, made_for[1]
-            self._able = known(request, self.profile)
-            self._pieces, self._key = Pieces(SIXTY_FOUR, self._render), ()
-        pieces = self._pieces.update(request.history)
-        head, tail = self._around(request, pieces)
-        parts = [piece.data for piece in pieces if piece.data]
-        if not parts or pieces[-1].open:
-            parts.append(dumps(_user([Heard("user", GO_ON)])))
-        body = head + b",".join(parts) + tail
-        images = b'"type":"input_image"' in body
-        request.memo[SENT] = Sent(0 if images else len(body) // 4, self._notes)
-        return body
+    def go_on(self) -> bytes:
+        return dumps(_user([Heard("user", GO_ON)]))
 
-    # ── around the items ─────────────────────────────────────────────────────────────────────────────────
+    def head(self, around: Around) -> bytes:
+        return b'{"model":' + dumps(around.request.model) + b',"input":['
 
-    def _around(self, request: ModelRequest, pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-        hoisted = pieces[0].system if pieces else ""
-        tools = (tuple(request.tools), request.tool_choice)
-        key = (request.system, hoisted, *tools, request.max_output, request.temperature, dict(request.extra))
-        if key != self._key:
-            head = b'{"model":' + dumps(request.model) + b',"input":['
-            self._key, self._ends = key, (head, self._tail(request, joined((request.system, hoisted))))
-        return self._ends
-
-    def _tail(self, request: ModelRequest, system: str) -> bytes:
-        notes: list[str] = []
+    def tail(self, around: Around) -> bytes:
+        request = around.request
         made: dict[str, Any] = {}
-        if system:
-            made["instructions"] = system
+        if around.system:
+            made["instructions"] = around.system
         if request.tools:
             made["tools"] = [self._tool(tool) for tool in unique(request.tools)]
             if request.tool_choice != "auto":
@@ -112,14 +83,11 @@ class ResponsesEncoder:
             made["max_output_tokens"] = most
         made["store"] = False
         made["stream"] = self.profile.streams
-        made.update(settings(request))
-        if self._able.reasoning and made["store"] is False:
+        made.update(settings(request, "input"))
+        if self.able.reasoning and not self.mode:
             include = cast("list[JSON]", made.get("include") or [])
             made["include"] = [*include, *([] if ENCRYPTED in include else [ENCRYPTED])]
-        sample(made, self._able, request.model, effort(made), notes)
-        for name in ("model", "input"):
-            made.pop(name, None)
-        self._notes = tuple(notes)
+        sample(made, self.able, request.model, effort(made), around.notes)
         return b"]," + dumps(made)[1:]
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:
@@ -131,7 +99,7 @@ class ResponsesEncoder:
 
     # ── the items ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _render(self, group: Group) -> bytes:
+    def render(self, group: Group) -> bytes:
         items: list[Any] = []
         for said in group.said:
             items += [item for item in woven(said, self.profile.name, _text, _call) if self._good(item)]
@@ -151,7 +119,7 @@ class ResponsesEncoder:
         """Reasoning only with its content, and only for a model that reasons."""
         if _kind(item) != "reasoning":
             return _kind(item) in ("message", "function_call")
-        return self._able.reasoning and (self._stored or bool(cast("dict[str, JSON]", item).get("encrypted_content")))
+        return self.able.reasoning and (self.mode or bool(cast("dict[str, JSON]", item).get("encrypted_content")))
 
 
 def _kind(item: object) -> str:

@@ -154,7 +154,7 @@ def _guess(source: Schema) -> str | None:
         return "object"
     if "items" in source:
         return "array"
-    if any(key in source for key in ("anyOf", "oneOf")):
+    if any(source.get(key) for key in ("anyOf", "oneOf")):
         return None
     values = [source["const"]] if "const" in source else _list(source.get("enum"))
     kinds = {"bool": "boolean", "int": "integer", "float": "number", "dict": "object", "list": "array"}
