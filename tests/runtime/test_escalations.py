@@ -295,6 +295,7 @@ async def test_a_call_written_as_text_goes_back_and_is_never_run(world: World) -
     outcome = await Agent("clerk", ScriptedModel(written), [world.refund]).arun("refund", app=world.app)
     assert isinstance(outcome, Partial)
     assert outcome.reason == "call-in-text"
+    assert "```" not in outcome.answer, "a call written as text is no answer for a person"
     assert world.done == []
 
 

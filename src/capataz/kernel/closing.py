@@ -18,7 +18,7 @@ def wind_down(state: State) -> tuple[Command, ...]:
 
 def last_words(state: State) -> tuple[Command, ...]:
     """The one closing call, without tools; nothing where something was said or the call cannot be made."""
-    silent = state.reply is None or not state.reply.text.strip()
+    silent = state.reply is None or not state.reply.text.strip() or bool(state.reply.written)
     if silent and state.closing == "none" and (call := closing_call(state)) is not None:
         return (call,)
     return ()

@@ -130,7 +130,7 @@ def _model_replied(state: State, event: Event, fact: ModelReplied) -> None:
         state.calls = {call.position: CallView(call) for call in fact.calls}
     elif fact.purpose == "closing":
         state.closing = "over"
-    if fact.purpose in ("loop", "closing") and fact.text.strip():
+    if fact.purpose in ("loop", "closing") and fact.text.strip() and not fact.written:
         state.answer, state.answer_turn = fact.text.strip(), fact.turn
 
 
