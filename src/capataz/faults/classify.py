@@ -234,11 +234,11 @@ _TEXTS: tuple[tuple[re.Pattern[str], Row, str], ...] = tuple(
 def classify_text(text: str, origin: Origin = "tool") -> Fault:
     """The row of an error that is only text, as a tool server's error result: by what it says."""
     words = shown(text)
-    code = CODES.get(words.strip().lower())
+    code = CODES.get(text.strip().lower())
     if code is not None:
         return Fault(code[0], code[1], words, origin=origin)
     for pattern, row, reason in _TEXTS:
-        if pattern.search(words):
+        if pattern.search(text[:4000]):
             return Fault(row, reason, words, origin=origin)
     return Fault("unknown", "unknown-error", words or "an error without a word", origin=origin)
 

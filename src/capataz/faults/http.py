@@ -59,6 +59,9 @@ _PER_DAY = re.compile(r"\b(?:tokens|requests|limit|quota)\b.{0,30}\bper[ -]day\b
 _TOO_BIG = re.compile(r"request too large|must be reduced in order to run", re.IGNORECASE)
 
 
+_CODED = ("code", "Code", "reason", "status", "type", "__type", "error_type")
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What a body says about an error, whatever its shape."""
@@ -234,7 +237,9 @@ def read_body(body: bytes | str | JSON, headers: Mapping[str, str] | None = None
     status = next((int(number) for error in errors if (number := _status(error)) is not None), None)
     message = next((found for error in errors if (found := _text(error))), "")
     for error in errors:
-        codes += [_code(error.get(name)) for name in ("code", "reason", "status", "type", "__type", "error_type")]
+        codes += [
+            _code(error.get(name)) for name in ("code", "Code", "reason", "status", "type", "__type", "error_type")
+        ]
     codes += [_code(item.get("reason")) for item in _objects(value.get("error")) if "domain" in item or "@type" in item]
     told_error = len(errors) > 1 or any(name in value for name in ("message", "detail", "code", "errors"))
     return Told(message, tuple(dict.fromkeys(filter(None, codes))), status, value, told_error)

@@ -41,9 +41,9 @@ _OUTPUT = tuple(
 _WINDOW = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
+        rf"exceed context limit:\s*\d[\d,]*\s*\+\s*\d[\d,]*\s*>\s*{_N}",
         rf"(?:maximum )?context (?:length|window|size|limit)\s*(?:is|of|:|\()\s*{_N}",
         rf"model with {_N} maximum context",
-        rf"exceed context limit:\s*\d[\d,]*\s*\+\s*\d[\d,]*\s*>\s*{_N}",
         rf"tokens?\s*>\s*{_N}\s*(?:tokens?\s*)?maximum",
         rf"maximum (?:number )?of (?:input )?tokens allowed\s*\(?{_N}",
         rf"window {_N}",

@@ -17,11 +17,12 @@ _CREDENTIALS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", MASK),
         (r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"']*:[^\s/\"']*@", rf"\1{MASK}@"),
         (r"\b([a-z][a-z0-9+.-]*://)[^\s/@:\"']{8,}@", rf"\1{MASK}@"),
-        (r"\b(bearer|basic|token|aws4-hmac-sha256)(\s+)[a-z0-9._~+/=-]{6,}", rf"\1\2{MASK}"),
+        (r"\b(bearer|basic|aws4-hmac-sha256)(\s+)[a-z0-9._~+/=-]{6,}", rf"\1\2{MASK}"),
+        (r"\b(token)(\s+)(?=[^\s\d]*\d)[a-z0-9._~+/=-]{8,}", rf"\1\2{MASK}"),
         (
             r"([\w-]*(?:api[_-]?key|apikey|authorization|secret|passw(?:or)?d|pwd|access[_-]?token|refresh[_-]?token"
             r"|auth[_-]?token|id[_-]?token|x-goog-api-key|client[_-]?secret|session[_-]?key|private[_-]?key"
-            r"|credentials?|signature|sig)[\"']?\s*(?:=|:|%3d)\s*[\"']?)(?!\*\*\*|bearer\b|basic\b)[^\s\"',;&)}\]]+",
+            r"|credentials?|signature)[\w-]*[\"']?\s*(?:=|:|%3d)\s*[\"']?)(?!\*\*\*|bearer\b|basic\b)[^\s\"',;&)}\]]+",
             rf"\1{MASK}",
         ),
         (r"([?&](?:key|token|sig|auth|code|apikey)=)[^\s&\"'#]+", rf"\1{MASK}"),
