@@ -55,7 +55,7 @@ class Polling(Shared[Looks]):
             state.open.clear()
         look = state.open.get(step.key)
         if look is None or look.result != step.result:
-            look = state.open[step.key] = Look(step.result, step.at)
+            look = state.open[step.key] = Look(step.result, step.event.at)
             trim(state.open, WATCHED)
         look.count += 1
         look.places.append(step.seq)
@@ -64,7 +64,7 @@ class Polling(Shared[Looks]):
         advice = self._advice(look, step)
         if advice is None:
             return None
-        waited = step.at - look.first
+        waited = step.event.at - look.first
         span = f" over {waited:,.0f} seconds" if waited > 0 else ""
         return Signal(
             self.name,
@@ -81,7 +81,7 @@ class Polling(Shared[Looks]):
         limits = self.thresholds
         if look.count < limits.poll_looks:
             return None
-        waited = step.at - look.first
+        waited = step.event.at - look.first
         budget = limits.tool(step.tool).poll_budget or limits.poll_budget
         blind = waited <= 0
         if not blind and waited < budget:

@@ -12,16 +12,16 @@ again. At most `LAID_ASIDE` short results wait so; everything else kept here is 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import orjson
 
 from capataz.events.facts import (
+    ACTING,
     JSON,
     Call,
     Event,
@@ -75,47 +75,31 @@ def trim(memory: dict[int, T], ceiling: int = MEMORY) -> None:
 class Step:
     """One finished (or refused) call, read. `key` names the call, `pair` the call together with what came back.
 
-    The hashes hold within one process; `name` is the same everywhere. `target` is 0 where the call names none.
-    `changed` is what the tool says of the world (an error that says nothing changed nothing). `new` says that this
-    call never had this result since the world last moved, `seen` how often it had, this time included, and `before`
-    where (first and latest positions). `epoch` counts how often the world moved before this step, `chapter` how
-    often a person spoke, `page` how often anybody did or the context was compressed. `number` counts steps; `run` is
-    how many in a row were this very pair, `batch` how many of those came in this turn. `free` is set where repeating
-    is the task, `waits` where the call only lets time pass, `patient` where the step before waited or polled, `shell`
-    where a tool that acts was used to look (a silent command is no empty search), `moved` where this step itself moved
-    the world, `plain` where it succeeded and brought news.
+    The hashes hold within one process; `name` is the same everywhere. `changed` is what the tool says of the world (an
+    error that says nothing changed nothing). `new` says that this call never had this result since the world last
+    moved, and `before` where it had, this time included, after how often. `waits` is set where the call only lets time
+    pass, `patient` where the step before waited or polled, `moved` where this step itself moved the world, `plain`
+    where it succeeded and brought news. What is a property is worked out when asked, since most steps are never asked;
+    those that say "now" are true only until the next step is read.
     """
 
+    reader: Reader
     event: Event
     call: Call
     tool: str
     kind: Kind
     acting: bool
-    seq: int
-    at: float
-    turn: int
     arguments: bytes
-    outcome: JSON
     key: int
     pair: int
-    target: int
     error: bool
     words: frozenset[str]
     changed: bool | None
     moved: bool
     new: bool
-    seen: int
     before: list[int]
-    epoch: int
-    chapter: int
-    page: int
-    free: bool
     waits: bool
-    shell: bool
     patient: bool
-    number: int
-    run: int
-    batch: int
     plain: bool
 
     @property
@@ -123,31 +107,74 @@ class Step:
         return digest(self.tool.encode() + b"\0" + self.arguments)
 
     @property
+    def seq(self) -> int:
+        return self.event.seq
+
+    @property
+    def outcome(self) -> JSON:
+        fact = self.event.fact
+        if isinstance(fact, ToolFinished):
+            return fact.result
+        return {"error": fact.message} if isinstance(fact, ToolRefused) else None
+
+    @property
     def result(self) -> int:
-        """Hash of what came back, without its noise. Worked out when asked: most steps are never asked."""
-        return hash((result_bytes(self.outcome, self.kind), self.error))
+        """Hash of what came back, without its noise."""
+        return result_hash(self.outcome, self.kind, self.error)
+
+    @property
+    def target(self) -> int:
+        """Hash of tool and target; 0 where the call names none."""
+        return 0 if self.call.target is None else hash((self.tool, self.call.target))
+
+    @property
+    def free(self) -> bool:
+        """Repeating this is the task."""
+        return self.tool in self.reader.free
+
+    @property
+    def shell(self) -> bool:
+        """A tool that acts was used to look: a silent command is no empty search."""
+        return not self.acting and (self.tool in self.reader.shells or _is_shell_by_name(self.tool))
+
+    @property
+    def seen(self) -> int:
+        """Now: how often this call had this result since the world last moved."""
+        return self.before[0]
+
+    @property
+    def epoch(self) -> int:
+        """Now: how often the world had moved before this step."""
+        return self.reader.epoch - self.moved
+
+    @property
+    def chapter(self) -> int:
+        """Now: how often a person has spoken."""
+        return self.reader.chapter
+
+    @property
+    def page(self) -> int:
+        """Now: how often anybody has spoken or the context was compressed."""
+        return self.reader.page
+
+    @property
+    def number(self) -> int:
+        """Now: counts the steps."""
+        return self.reader.number
+
+    @property
+    def run(self) -> int:
+        """Now: how many steps in a row were this very pair."""
+        return self.reader.run
+
+    @property
+    def batch(self) -> int:
+        """Now: how many of those came in this turn."""
+        return self.reader.batch
 
 
-@dataclass(slots=True)
-class _Answers:
-    """What came back of one call so far: laid aside as it was, or known by hash."""
-
-    raw: str | bytes | None
-    kind: Kind
-    error: bool
-    known: dict[int, int] = field(default_factory=dict[int, int])
-    """Hash of the result to the name of the pair, once they are told apart."""
-
-    def pair(self, key: int, result: int) -> int:
-        if self.raw is not None:
-            first: JSON = self.raw if isinstance(self.raw, str) else orjson.loads(self.raw)
-            self.known[hash((result_bytes(first, self.kind), self.error))] = hash((key, 0))
-            self.raw = None
-        pair = self.known.get(result)
-        if pair is None:
-            pair = self.known[result] = hash((key, result)) if self.known else hash((key, 0))
-            trim(self.known, RESULTS)
-        return pair
+_Aside: TypeAlias = tuple[str | bytes, Kind, bool]
+"""What came back of a new call, its class, and whether it was an error."""
 
 
 @dataclass(slots=True)
@@ -159,26 +186,30 @@ class Reader:
     page: int = 0
     free: frozenset[str] = frozenset()
     shells: frozenset[str] = frozenset()
-    _answers: dict[int, _Answers] = field(default_factory=dict[int, _Answers])
-    _aside: deque[int] = field(default_factory=deque[int])
+    number: int = 0
+    run: int = 0
+    batch: int = 0
+    _aside: dict[int, _Aside] = field(default_factory=dict[int, _Aside])
+    """Call to its only result so far."""
+    _answers: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
+    """Call to its results so far: the hash of each, and the name of the pair."""
     _seen: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     _acts: dict[int, None] = field(default_factory=dict[int, None])
     _asked: int = 0
     """Calls of the latest reply that have not been read."""
     _held: list[Event] = field(default_factory=list[Event])
-    _number: int = 0
     _pair: int = 0
-    _run: int = 0
-    _batch: int = 0
     _turn: int = -1
     _patient: bool = False
 
     def read(self, event: Event) -> Iterable[Step]:
-        """The steps that can be read now, to be gone through to the end. Calls of one reply are read in the order they were asked for, whatever the
+        """The steps that can be read now, to be gone through to the end.
+
+        Calls of one reply are read in the order they were asked for, whatever the
         order they ended in, once all have ended or the run goes on without them.
         """
         fact = event.fact
-        if isinstance(fact, ToolFinished | ToolRefused):
+        if type(fact) in CALLS:
             if self._asked < 2:
                 return self._steps(event)
             self._held.append(event)
@@ -213,11 +244,10 @@ class Reader:
 
     def _steps(self, event: Event) -> Sequence[Step]:
         fact = event.fact
-        if isinstance(fact, ToolFinished):
-            return (self._step(event, fact.call, fact.result, fact.error, fact.state_changed, False),)
-        if isinstance(fact, ToolRefused) and fact.reason != "not-run":
-            unknown = fact.reason == "unknown-tool"
-            return (self._step(event, fact.call, {"error": fact.message}, True, False, unknown),)
+        if type(fact) is ToolFinished:
+            return (self._step(event, fact.call, fact.result, fact.error, fact.state_changed),)
+        if type(fact) is ToolRefused and fact.reason != "not-run":
+            return (self._step(event, fact.call, {"error": fact.message}, True, False),)
         return ()
 
     def _turn_page(self, person: bool) -> None:
@@ -228,77 +258,98 @@ class Reader:
             self._pair = 0
             self._acts.clear()
 
-    def _step(self, event: Event, call: Call, outcome: JSON, error: bool, changed: bool | None, unknown: bool) -> Step:
-        tool, kind, acting = call.tool, call.kind, call.acting
+    def _step(self, event: Event, call: Call, outcome: JSON, error: bool, changed: bool | None) -> Step:
+        tool, kind = call.tool, call.kind
+        acting = kind in ACTING
         arguments = argument_bytes(call.arguments)
         key = hash((tool, arguments))
         pair = self._named_pair(key, outcome, kind, error)
         if error and changed is None:
             changed = False
-        epoch = self.epoch
+        self.number += 1
+        if pair != self._pair:
+            self._pair, self.run, self.batch = pair, 0, 0
+        self.run += 1
+        self.batch = self.batch + 1 if call.turn == self._turn else 1
+        self._turn = call.turn
         moved, new, places = self._remember(pair, event.seq, acting, changed)
-        self._count(pair, call.turn)
         waits = kind == "exec" and (_waits_by_name(tool) or (b'":"' in arguments and bool(_SLEEPS.search(arguments))))
         patient, self._patient = self._patient, waits or kind == "poll"
-        words = _NO_WORDS
-        if error:
-            words = _UNKNOWN_TOOL if unknown else error_words(outcome, call.arguments, tool)
         return Step(
-            event, call, tool, kind, acting, event.seq, event.at, call.turn, arguments, outcome, key, pair,
-            0 if call.target is None else hash((tool, call.target)), error, words, changed, moved, new, places[0],
-            places, epoch, self.chapter, self.page, tool in self.free, waits,
-            not acting and (tool in self.shells or _is_shell_by_name(tool)), patient, self._number, self._run,
-            self._batch, not error and new and self._run == 1,
+            self, event, call, tool, kind, acting, arguments, key, pair, error,
+            _words(event.fact) if error else _NO_WORDS, changed, moved, new, places, waits, patient,
+            not error and new and self.run == 1,
         )  # fmt: skip
 
     def _named_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> int:
         """The name of this call with this result: the same for every result that differs in noise only."""
-        answers = self._answers.get(key)
-        if answers is not None:
-            return answers.pair(key, hash((result_bytes(outcome, kind), error)))
+        known = self._answers.get(key)
+        if known is None:
+            first = self._aside.pop(key, None)
+            if first is None:
+                return self._first_pair(key, outcome, kind, error)
+            known = self._know(key, result_hash(*first))
+        result = result_hash(outcome, kind, error)
+        pair = known.get(result)
+        if pair is None:
+            pair = known[result] = hash((key, result))
+            trim(known, RESULTS)
+        return pair
+
+    def _first_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> int:
         raw = outcome if isinstance(outcome, str) else _json(outcome)
         if raw is None or len(raw) > SHORT:
-            answers = self._answers[key] = _Answers(None, kind, error)
-            trim(self._answers)
-            return answers.pair(key, hash((result_bytes(outcome, kind), error)))
-        self._answers[key] = _Answers(raw, kind, error)
-        self._aside.append(key)
-        if len(self._aside) > LAID_ASIDE:
-            oldest = self._aside.popleft()
-            waiting = self._answers.get(oldest)
-            if waiting is not None and waiting.raw is not None:
-                del self._answers[oldest]
+            self._know(key, result_hash(outcome, kind, error))
+        else:
+            self._aside[key] = (raw, kind, error)
+            if len(self._aside) > LAID_ASIDE:
+                del self._aside[next(iter(self._aside))]
         return hash((key, 0))
+
+    def _know(self, key: int, result: int) -> dict[int, int]:
+        known = self._answers[key] = {result: hash((key, 0))}
+        trim(self._answers)
+        return known
 
     def _remember(self, pair: int, seq: int, acting: bool, changed: bool | None) -> tuple[bool, bool, list[int]]:
         """Whether the world moved, whether this was news, and where it was seen since the world last moved."""
         places = self._seen.get(pair)
         revisited = acting and pair in self._acts
+        moved = False
+        if acting and not revisited:
+            moved = changed is not False
+            self._acts[pair] = None
+            trim(self._acts)
         new = places is None and not revisited
-        moved = acting and not revisited and changed is not False
         if moved:
             self.epoch += 1
             self._seen.clear()
             places = None
-        if acting and not revisited:
-            self._acts[pair] = None
-            trim(self._acts)
         if places is None:
-            places = self._seen[pair] = [0]
+            places = self._seen[pair] = [1, seq]
             trim(self._seen)
+            return moved, new, places
         places[0] += 1
         places.append(seq)
         if len(places) > SHOWN + 1:
             del places[2]
         return moved, new, places
 
-    def _count(self, pair: int, turn: int) -> None:
-        self._number += 1
-        if pair != self._pair:
-            self._pair, self._run, self._batch = pair, 0, 0
-        self._run += 1
-        self._batch = self._batch + 1 if turn == self._turn else 1
-        self._turn = turn
+
+def result_hash(outcome: JSON | bytes, kind: Kind, error: bool) -> int:
+    """Hash of what came back, without its noise. Bytes are JSON that was laid aside."""
+    shown: JSON = orjson.loads(outcome) if isinstance(outcome, bytes) else outcome
+    return hash((result_bytes(shown, kind), error))
+
+
+def _words(fact: Fact) -> frozenset[str]:
+    if isinstance(fact, ToolFinished):
+        return error_words(fact.result, fact.call.arguments, fact.call.tool)
+    if isinstance(fact, ToolRefused):
+        if fact.reason == "unknown-tool":
+            return _UNKNOWN_TOOL
+        return error_words(fact.message, fact.call.arguments, fact.call.tool)
+    return _NO_WORDS
 
 
 @lru_cache(maxsize=4096)

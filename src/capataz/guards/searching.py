@@ -78,7 +78,7 @@ class Searching(Shared[Hunts]):
         hunt = _hunt(state, step)
         if not _counts(hunt, step):
             return None
-        hunt.turn = step.turn
+        hunt.turn = step.call.turn
         hunt.count += 1
         hunt.places.append(step.seq)
         if len(hunt.places) > SHOWN:
@@ -125,7 +125,7 @@ def _counts(hunt: Hunt, step: Step) -> bool:
         hunt.tools.add(step.tool)
     if len(hunt.ways) < WAYS:
         hunt.ways.add(way)
-    return hunt.turn != step.turn and not other_way and not scans(previous, arguments)
+    return hunt.turn != step.call.turn and not other_way and not scans(previous, arguments)
 
 
 def scans(previous: Mapping[str, JSON], now: Mapping[str, JSON]) -> bool:
