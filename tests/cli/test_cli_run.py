@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click import Context, Group
 from click.testing import CliRunner
 
 from capataz.cli.main import COMMANDS, main
@@ -94,7 +95,10 @@ def test_help_is_quick_and_names_every_command(runner: CliRunner) -> None:
 def test_every_command_explains_itself(runner: CliRunner, name: str) -> None:
     done = runner.invoke(main, [name, "--help"])
     assert done.exit_code == 0, done.output
-    assert "--json" in done.output
+    command = main.get_command(Context(main), name)
+    assert command is not None
+    within = list(command.commands.values()) if isinstance(command, Group) else [command]
+    assert all(any("--json" in option.opts for option in each.params) for each in within)
 
 
 def test_an_unknown_command_is_a_mistake(runner: CliRunner) -> None:

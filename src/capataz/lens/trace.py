@@ -32,6 +32,7 @@ from capataz.events.facts import (
     RunStarted,
     Spend,
     TickPassed,
+    ToolFailed,
     ToolFinished,
     ToolRefused,
     ToolStarted,
@@ -65,6 +66,8 @@ class CallView:
     refusal: str | None = None
     seconds: float | None = None
     started_at: float | None = None
+    tries: int = 1
+    """How often it was run before the model saw a result."""
     effects: list[EffectChecked] = field(default_factory=list[EffectChecked])
     child: str | None = None
     child_outcome: OutcomeName | None = None
@@ -196,6 +199,10 @@ class Folding:
                 self._tool(event)
             case TickPassed():
                 pass
+            case ToolFailed(call=call):
+                self._mark(event)
+                view = self._call(event, call.turn, call.position, call)
+                view.tries += 1
             case _:
                 self._mark(event)
                 self._judgement(event)
