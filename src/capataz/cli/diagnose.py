@@ -58,7 +58,9 @@ def diagnose(
     totals, report = _read(work, jobs or _jobs(paths), screen)
     reading = report.as_json()
     if html is not None:
-        title = ", ".join(str(path) for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
+        title = ", ".join(path.resolve().name or str(path) for path in paths[:3]) + (
+            " and more" if len(paths) > 3 else ""
+        )
         html.write_text(page(totals, reading, title), encoding="utf-8", errors="replace")
         screen.print(f"wrote {html}", markup=False)
     if as_json:

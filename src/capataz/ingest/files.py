@@ -84,6 +84,8 @@ def _walk(path: Path, report: Report) -> Iterator[Path]:
 
 
 def _unpacked(name: str, raw: BinaryIO, limits: Limits) -> Iterator[Source]:
+    if not hasattr(raw, "peek"):
+        raw = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw)))
     head = cast("io.BufferedReader[io.RawIOBase]", raw).peek(8)[:8]
     if head.startswith(b"PK\x03\x04"):
         yield from _zip(name, raw, limits)

@@ -167,8 +167,9 @@ class Diagnosis:
     @property
     def first(self) -> Finding | None:
         """The attribution: the earliest finding the guards would have acted on, else the earliest of all."""
-        acted = [finding for finding in self.findings if finding.action not in ("", "observe")]
-        found = acted or list(self.findings)
+        found = [finding for finding in self.findings if finding.action not in ("", "observe")]
+        # A burst of errors is told, but is no misjudgement by itself: red tests come in bursts.
+        found = found or [finding for finding in self.findings if finding.kind != "error-burst"]
         return min(found, key=lambda finding: finding.seqs[-1] if finding.seqs else 0) if found else None
 
     @property

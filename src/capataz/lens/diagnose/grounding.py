@@ -168,7 +168,7 @@ class _Facts:
 
 def _leaves(fact: ToolFinished) -> Iterator[tuple[str, str, str]]:
     """(thing, key, value) in a JSON result. A thing is known by its own id, else by the call's target."""
-    waiting: list[tuple[JSON, str]] = [(parsed(fact.result), fact.call.target or "")]
+    waiting: list[tuple[JSON, str]] = [(parsed(fact.result), "")]
     seen = 0
     while waiting and seen < 500:
         value, above = waiting.pop()
@@ -178,7 +178,7 @@ def _leaves(fact: ToolFinished) -> Iterator[tuple[str, str, str]]:
         elif isinstance(value, dict):
             own = next((f"{key}={value[key]}" for key in value if _is_id(key, value[key])), "")
             # The same id under another parent is another mention: a card in two bookings has two amounts.
-            thing = f"{above}/{own}" if above and own else own or above
+            thing = f"{above}/{own}" if above and own else own or above or fact.call.target or ""
             for key, inner in value.items():
                 if isinstance(inner, (dict, list)):
                     waiting.append((inner, f"{thing}.{key}" if thing else ""))

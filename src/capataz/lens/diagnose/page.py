@@ -25,6 +25,9 @@ _MEANING: dict[Failure, str] = {
     "talk": "Words instead of acts: nothing was called, or what was promised did not happen.",
     "error": "An error handled as if it were another: hopeless retries, no wait, given up too early.",
 }
+_SHORT: dict[Failure, str] = {"loop": "loop", "hang": "hang", "talk": "talk", "error": "error"}
+BURST = "error-burst"
+SIGN = "a sign, not counted as a failure"
 _TONES: dict[Failure, str] = {"loop": "bad", "hang": "warn", "talk": "warn", "error": "bad"}
 _POINTERS: dict[str, str] = {
     "no-source": "Values without a source",
@@ -58,7 +61,8 @@ def page(totals: Totals, reading: Mapping[str, JSON], title: str) -> str:
         headline=_headline(totals.all),
         cards=[_card(failure, totals, kinds) for failure in FAILURES],
         sources=sorted(totals.sources.items(), key=lambda pair: -pair[1].runs),
-        kinds=[(FAILURES[failure], kind, sums) for (failure, kind), sums in kinds],
+        kinds=[(SIGN if kind == BURST else FAILURES[failure], kind, sums) for (failure, kind), sums in kinds],
+        short=_SHORT,
         rows=totals.rows.most_common(),
         waits=[("the model", totals.waits_model), ("a tool", totals.waits_tool)],
         pointers=_pointers(totals),
@@ -112,7 +116,11 @@ def seconds(value: float) -> str:
 def spent(total: Sum) -> str:
     """What was used, in words; money only where some of it is known."""
     told = f"{total.calls:,} calls, {total.tokens:,} tokens"
-    return f"{told}, ${total.money:,.2f}{' and more' if total.unpriced else ''}" if total.money else told
+    if not total.money:
+        return told
+    runs = "run" if total.priced == 1 else "runs"
+    whose = f" in {total.priced:,} {runs} whose price is known" if total.unpriced else ""
+    return f"{told}, ${total.money:,.2f}{whose}"
 
 
 def _headline(sums: Sums) -> str:
@@ -131,7 +139,7 @@ def _card(failure: Failure, totals: Totals, kinds: list[tuple[tuple[Failure, str
     after, cut = Sum(), 0
     named: list[str] = []
     for (owner, kind), sums in kinds:
-        if owner == failure:
+        if owner == failure and kind != BURST:
             named.append(f"{kind} ({sums.runs:,})")
             after.merge(sums.after)
             cut += sums.cut
@@ -141,22 +149,19 @@ def _card(failure: Failure, totals: Totals, kinds: list[tuple[tuple[Failure, str
     )
 
 
-def _pointers(totals: Totals) -> list[tuple[str, list[tuple[str, int, int, int, int]]]]:
-    found: list[tuple[str, list[tuple[str, int, int, int, int]]]] = []
+def _pointers(totals: Totals) -> list[tuple[str, list[tuple[str, str, int, int, int, int]]]]:
+    """By kind: (source, band, good with it, good, failed with it, failed), where anything has it."""
+    found: list[tuple[str, list[tuple[str, str, int, int, int, int]]]] = []
     counts = totals.pointed
     for kind in ("no-source", "computed", "ungrounded-argument", "conflict"):
-        bands = [
-            (
-                band,
-                counts[kind, band, "good"],
-                counts["", band, "good"],
-                counts[kind, band, "bad"],
-                counts["", band, "bad"],
-            )
-            for _, band in BANDS
-            if counts["", band, "good"] or counts["", band, "bad"]
-        ]
-        found.append((kind, bands))
+        rows: list[tuple[str, str, int, int, int, int]] = []
+        for source in sorted({source for named, source, _, _ in counts if named == kind}):
+            for _, band in BANDS:
+                good, bad = counts[kind, source, band, "good"], counts[kind, source, band, "bad"]
+                of_good, of_bad = counts["", source, band, "good"], counts["", source, band, "bad"]
+                if of_good or of_bad:
+                    rows.append((source, band, good, of_good, bad, of_bad))
+        found.append((kind, rows))
     return found
 
 

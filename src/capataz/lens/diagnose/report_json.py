@@ -68,6 +68,7 @@ def _sum(total: Sum) -> dict[str, JSON]:
         "calls": total.calls,
         "tokens": total.tokens,
         "money": str(total.money),
+        "runs_with_price": total.priced,
         "runs_without_price": total.unpriced,
     }
 
@@ -90,13 +91,14 @@ def _waits(waits: Waits) -> dict[str, JSON]:
 
 
 def _pointers(totals: Totals) -> list[JSON]:
-    """Per kind and band of length: labelled runs that have the pointer, beside all labelled runs of the band."""
+    """Per kind, source and band of length: labelled runs with the pointer, beside all labelled runs of the band."""
     found: list[JSON] = []
-    for kind in sorted({kind for kind, _, _ in totals.pointed if kind}):
+    for kind, source in sorted({(kind, source) for kind, source, _, _ in totals.pointed if kind}):
         for _, band in BANDS:
-            row: dict[str, JSON] = {"kind": kind, "band": band}
+            row: dict[str, JSON] = {"kind": kind, "source": source, "band": band}
             for went in ("good", "bad"):
-                row[went] = totals.pointed[kind, band, went]
-                row[f"{went}_of"] = totals.pointed["", band, went]
-            found.append(row)
+                row[went] = totals.pointed[kind, source, band, went]
+                row[f"{went}_of"] = totals.pointed["", source, band, went]
+            if row["good_of"] or row["bad_of"]:
+                found.append(row)
     return found

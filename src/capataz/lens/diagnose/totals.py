@@ -36,12 +36,13 @@ _MOST_SOURCES = 200
 
 @dataclass(slots=True)
 class Sum:
-    """What was used by many runs. `unpriced`: runs a part of which has no known price; their money is left out."""
+    """What was used by many runs. `money` is that of the `priced` runs; the others lack a price."""
 
     turns: int = 0
     calls: int = 0
     tokens: int = 0
     money: Decimal = Decimal(0)
+    priced: int = 0
     unpriced: int = 0
 
     def add(self, spent: Spent) -> None:
@@ -50,14 +51,16 @@ class Sum:
         self.tokens += spent.tokens
         if spent.money is None:
             self.unpriced += 1
-        else:
+        elif spent.turns:
             self.money += spent.money
+            self.priced += 1
 
     def merge(self, other: Sum) -> None:
         self.turns += other.turns
         self.calls += other.calls
         self.tokens += other.tokens
         self.money += other.money
+        self.priced += other.priced
         self.unpriced += other.unpriced
 
 
@@ -212,8 +215,8 @@ class Totals:
     """Errors by row of the taxonomy."""
     waits_model: Waits = field(default_factory=Waits)
     waits_tool: Waits = field(default_factory=Waits)
-    pointed: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    """Runs by (pointer kind, band, "good" or "bad"); the kind "" counts all labelled runs of the band."""
+    pointed: Counter[tuple[str, str, str, str]] = field(default_factory=Counter[tuple[str, str, str, str]])
+    """Runs by (pointer kind, source, band, "good" or "bad"); the kind "" counts all labelled runs of the band."""
     tools: dict[str, Guessed] = field(default_factory=dict[str, Guessed])
     good_pairs: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict[str, Counter[tuple[str, str]]])
     good_runs: Counter[str] = field(default_factory=Counter[str])
@@ -230,7 +233,7 @@ class Totals:
         self.rows.update(dict(told.error_rows))
         self.waits_model.add(told.waits_model)
         self.waits_tool.add(told.waits_tool)
-        self._pointers(told)
+        self._pointers(told, source)
         self._profile(told)
         if told.failure is not None:
             self._keep(told.failure, told, events)
@@ -289,14 +292,14 @@ class Totals:
                 kind.good_cut += told.subject.label is True
                 kind.after.add(told.after)
 
-    def _pointers(self, told: Diagnosis) -> None:
+    def _pointers(self, told: Diagnosis, source: str) -> None:
         if told.subject.label is None:
             return
         band = next(name for most, name in BANDS if told.turns < most)
         went = "good" if told.subject.label else "bad"
-        self.pointed["", band, went] += 1
+        self.pointed["", source, band, went] += 1
         for kind in {pointer.kind for pointer in told.pointers}:
-            self.pointed[kind, band, went] += 1
+            self.pointed[kind, source, band, went] += 1
 
     def _profile(self, told: Diagnosis) -> None:
         """Which tool follows which in the good runs of a kind."""
