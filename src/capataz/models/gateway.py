@@ -188,7 +188,7 @@ def _learned(model: str, fault: Fault) -> CapabilityLearned | None:
 
 def _written(ask: Ask, reply: Reply) -> tuple[str, ...]:
     """Tools whose calls stand in the text of a reply that asked for none: small models do that. Never run."""
-    if reply.calls or ask.purpose != "loop" or not ask.request.tools:
+    if reply.calls or not ask.request.tools:
         return ()
     names = [tool.name for tool in ask.request.tools]
     return tuple(call.name or "a tool" for call in calls_in_text(reply.text, names))
