@@ -29,6 +29,7 @@ DOORS = {
 NOT_TO_A_PROVIDER = {
     "src/capataz/checks.py": "the check that an address of the user's answers",
     "src/capataz/testing/": "servers and models that tests talk to",
+    "src/capataz/runtime/webhook.py": "the word to a person's own system that a run waits",
     "src/capataz/demo/": "the demonstration's own server, and the naive loop it is compared with",
 }
 HARMLESS = {"urllib.parse", "http.HTTPStatus", "http"}
