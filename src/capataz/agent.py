@@ -281,14 +281,17 @@ def _agent_tool(item: AgentTool) -> Any:
         raise Misuse(f"the agent {item.agent.name!r} can only be run by the runtime, as a child of a run ({task!r})")
 
     confirm = _child_completed if item.kind in ACTING else None
-    made = tool(name=item.name, description=item.description, kind=item.kind, confirm=confirm)(delegate)
+    # Used again with the same key, it takes the same child up: a crash in the middle does not begin a second one.
+    made = tool(name=item.name, description=item.description, kind=item.kind, confirm=confirm, idempotent=True)(
+        delegate
+    )
     return replace(made, agent=item.agent.name)
 
 
-def _child_completed(result: dict[str, JSON] | None) -> bool | None:
+def _child_completed(result: dict[str, JSON] | None, phase: str) -> bool | None:
     """Only a completed child confirms the act of delegating; one that is suspended leaves it open."""
     if result is None:
-        return False
+        return False if phase == "before" else None
     return None if result.get("outcome") == "escalated" else result.get("outcome") == "completed"
 
 

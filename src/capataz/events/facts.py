@@ -259,6 +259,21 @@ class ToolFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolAnsweredLate:
+    """A call that was given up on has come to its end after all. It says nothing about any other call."""
+
+    turn: int
+    position: int
+    tool: str
+    result: JSON
+    error: bool = False
+    in_doubt: bool = False
+    """It answered, but still not whether it took effect."""
+    seconds: float = 0.0
+    """From its start."""
+
+
+@dataclass(frozen=True, slots=True)
 class EffectChecked:
     """What the tool's own read-back said, before or after the act."""
 
@@ -447,6 +462,7 @@ Fact: TypeAlias = (
     | ToolRefused
     | ToolStarted
     | ToolFinished
+    | ToolAnsweredLate
     | ToolFailed
     | EffectChecked
     | ChildEnded

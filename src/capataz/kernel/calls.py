@@ -38,6 +38,14 @@ def settle_calls(state: State) -> tuple[Command, ...]:
     return (_next_step(state, first),)
 
 
+def ask_again(state: State) -> tuple[Command, ...]:
+    """The read-back of an act of an earlier turn that has answered late; nothing when there is none."""
+    for act in state.ledger.acts.values():
+        if act.asks_again and act.finished is not None and act.late is not None:
+            return (ConfirmEffect(act.call, "after", key_of(state, act.call), act.late.result),)
+    return ()
+
+
 def _next_step(state: State, view: CallView) -> Command:
     """One step of a call in a turn that acts."""
     call, facts = view.call, state.tools.get(view.call.tool, ToolFacts(view.call.tool, view.call.kind))

@@ -9,7 +9,7 @@ means.
 
 from __future__ import annotations
 
-from capataz.kernel.calls import settle_calls
+from capataz.kernel.calls import ask_again, settle_calls
 from capataz.kernel.ceilings import over_ceiling
 from capataz.kernel.claims import settle_claim
 from capataz.kernel.closing import end, wind_down
@@ -32,7 +32,7 @@ def decide(state: State) -> tuple[Command, ...]:
         return (end(state, "aborted", "person", state.abort),)
     if state.waiting is not None:
         return (Sleep(*state.waiting),)
-    if commands := settle_calls(state) or checks_due(state):
+    if commands := settle_calls(state) or ask_again(state) or checks_due(state):
         return commands
     if state.stop is not None or state.ceiling is not None or checked_done(state):
         return wind_down(state)

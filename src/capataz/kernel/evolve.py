@@ -37,6 +37,7 @@ from capataz.events.facts import (
     RunResumed,
     RunStarted,
     Spend,
+    ToolAnsweredLate,
     ToolFacts,
     ToolFailed,
     ToolFinished,
@@ -227,6 +228,13 @@ def _tool_failed(state: State, event: Event, fact: ToolFailed) -> None:
         view.stage, view.failed, view.tries = "failed", fact, fact.attempt + 1
 
 
+def _tool_answered_late(state: State, event: Event, fact: ToolAnsweredLate) -> None:
+    state.ledger.answer_late(fact, event.seq)
+    size = len(str(fact.result).encode()) + 3 * MESSAGE_BYTES
+    state.prompt_bound += size
+    state.context_tokens += size // 4
+
+
 def _effect_checked(state: State, event: Event, fact: EffectChecked) -> None:
     state.ledger.check(fact, event.seq, event.at)
     view = _view(state, fact.turn, fact.position)
@@ -375,6 +383,7 @@ _FOLDS: Mapping[type, Callable[[State, Event, Any], None]] = MappingProxyType(
         ToolStarted: _tool_started,
         ToolFinished: _tool_finished,
         ToolFailed: _tool_failed,
+        ToolAnsweredLate: _tool_answered_late,
         EffectChecked: _effect_checked,
         ChildEnded: _child_ended,
         CheckEvaluated: _check_evaluated,

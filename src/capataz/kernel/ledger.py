@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from capataz.events.facts import JSON, Call, EffectChecked, Evidence, ToolFacts, ToolFinished
+from capataz.events.facts import JSON, Call, EffectChecked, Evidence, ToolAnsweredLate, ToolFacts, ToolFinished
 from capataz.events.plain import to_json
 
 Standing = Literal["pending", "confirmed", "unconfirmed", "already", "denied", "failed", "in-doubt"]
@@ -54,6 +54,10 @@ class Act:
     seq: int = -1
     """Position of the newest fact about it: the evidence."""
     runs: int = 1
+    late: ToolAnsweredLate | None = None
+    """What it answered after it had been given up on."""
+    asks_again: bool = False
+    """It has answered late and its read-back was not asked since."""
 
     @property
     def settled(self) -> bool:
@@ -77,6 +81,8 @@ class Act:
             return "in-doubt"
         if self.finished is None:
             return "pending"
+        if self.late is not None and not self.late.in_doubt:
+            return "failed" if self.late.error else "unconfirmed"
         if self.finished.in_doubt:
             return "in-doubt"
         return "failed" if self.finished.error else "unconfirmed"
@@ -109,10 +115,18 @@ class Ledger:
         if act is not None:
             act.finished, act.seq = fact, seq
 
+    def answer_late(self, fact: ToolAnsweredLate, seq: int) -> None:
+        """What is known of the act is what its read-back says now, not what it said while the act was under way."""
+        act = self.acts.get((fact.turn, fact.position))
+        if act is not None and act.after != "yes":
+            act.late, act.after, act.seq = fact, None, seq
+            act.asks_again = act.facts.confirmable
+
     def check(self, fact: EffectChecked, seq: int, at: float) -> None:
         act = self.acts.get((fact.turn, fact.position))
         if act is not None and fact.phase == "after":
             act.after, act.after_at, act.seq = fact.answer, at, seq
+            act.asks_again = False
 
     def forbids(self, call: Call, facts: ToolFacts) -> str | None:
         """Why this act must not be made again, in words for the model; None when it may."""

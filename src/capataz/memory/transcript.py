@@ -22,6 +22,7 @@ from capataz.events.facts import (
     ResultsShortened,
     RunStarted,
     Said,
+    ToolAnsweredLate,
     ToolFinished,
     ToolRefused,
     VerdictGiven,
@@ -34,6 +35,9 @@ from capataz.memory.message import (
     Message as Message,
     shown as shown,
 )
+
+LATE_SHOWN = 2000
+"""Characters of a late answer the model is shown."""
 
 
 @dataclass(slots=True)
@@ -54,6 +58,8 @@ class Transcript:
     recalled: int = 0
     """How many messages at the beginning come from the conversation, before the task of this run."""
     effects: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    _late: list[str] = field(default_factory=list[str])
+    """Notes that wait for the end of the batch: nothing may come between a call and its result."""
 
     def fold(self, event: Event) -> None:
         match event.fact:
@@ -87,6 +93,13 @@ class Transcript:
                 self._shorten(upto)
             case ConversationRecalled(summary=summary, said=said):
                 self._recall(summary, said)
+            case ToolAnsweredLate() as late:
+                self._late.append(
+                    f"The call of {late.tool} in turn {late.turn}, which was given up on, has answered late: "
+                    f"{shown(late.result)[:LATE_SHOWN]}"
+                )
+                if not self._open:
+                    self._close()
             case _:
                 pass
 
@@ -108,6 +121,9 @@ class Transcript:
         """Results fold by position, whatever the order in which parallel calls ended."""
         self.messages.extend(message for _, message in sorted(self._open.items()) if message is not None)
         self._open = {}
+        late, self._late = self._late, []
+        for note in late:
+            self._note(note)
 
     def _note(self, note: str) -> None:
         self._close()

@@ -23,10 +23,11 @@ from capataz.events.facts import (
 )
 from capataz.kernel.evolve import begin, fold
 from capataz.kernel.state import Rules, State
-from capataz.mistakes import Misuse
+from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Outcome
 from capataz.ports import Store
 from capataz.runtime.drive import drive
+from capataz.runtime.heartbeat import Pulse
 from capataz.runtime.journal import Journal
 from capataz.runtime.perform import Performer
 from capataz.runtime.report import outcome_of
@@ -62,6 +63,8 @@ class Task:
     root: str | None = None
     parent: str | None = None
     standing: tuple[str, ...] = ()
+    run: str | None = None
+    """Id of the run; drawn where none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Parked:
 
 async def launch(spec: Spec, task: Task, yard: Yard) -> Outcome:
     """Begin a run and drive it to its outcome. Raises `Fenced` when another worker takes it over."""
-    return _whole(await _drive(spec, yard, await _begun(spec, task, yard), None))
+    return _whole(await go_on(spec, yard, await begun(spec, task, yard), None))
 
 
 async def resume(spec: Spec, run: str, yard: Yard, reason: str = "recovered") -> Outcome:
@@ -98,20 +101,25 @@ async def advance(
     """`resume`, for whoever has better things to do than to wait: a wait above `park_after` seconds gives `Parked`."""
     if (state := fold(spec.rules, await yard.store.read(run))).over:
         return outcome_of(state)
+    journal, epoch = await taken(spec, run, yard)
+    journal.record(RunResumed(epoch, reason, spec.versions))
+    await journal.durable()
+    return await go_on(spec, yard, journal, park_after)
+
+
+async def taken(spec: Spec, run: str, yard: Yard) -> tuple[Journal, int]:
+    """The journal of a run that was begun before, from now on this worker's to write, and the epoch of its lease."""
     lease = await yard.store.claim(run, yard.owner)
     state = fold(spec.rules, await yard.store.read(run))
     if state.started is None or state.started.agent != spec.name:
         owner = state.started.agent if state.started is not None else "nobody"
         raise Misuse(f"run {run} belongs to agent {owner!r}, not to {spec.name!r}: resume it with that agent")
-    journal = Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run))
-    journal.record(RunResumed(lease.epoch, reason, spec.versions))
-    await journal.durable()
-    return await _drive(spec, yard, journal, park_after)
+    return Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run)), lease.epoch
 
 
-async def _begun(spec: Spec, task: Task, yard: Yard) -> Journal:
+async def begun(spec: Spec, task: Task, yard: Yard) -> Journal:
     """The journal of a new run, its beginning durable."""
-    run = yard.around.chance.identity()
+    run = task.run or yard.around.chance.identity()
     lease = await yard.store.claim(run, yard.owner)
     journal = Journal(yard.store, lease, begin(spec.rules), yard.around.clock, _watcher(yard, run))
     journal.record(_started(spec, task, run))
@@ -119,9 +127,12 @@ async def _begun(spec: Spec, task: Task, yard: Yard) -> Journal:
     return journal
 
 
-async def _drive(spec: Spec, yard: Yard, journal: Journal, park_after: float | None) -> Outcome | Parked:
-    delegates = {name: _delegate(child, yard) for name, child in spec.children.items()}
-    until = await drive(journal, Performer(journal, spec.worker, yard.around, delegates), park_after)
+async def go_on(
+    spec: Spec, yard: Yard, journal: Journal, park_after: float | None, pulse: Pulse | None = None
+) -> Outcome | Parked:
+    """Drive a run from where its journal stands."""
+    delegates = {name: _delegate(child, yard, pulse) for name, child in spec.children.items()}
+    until = await drive(journal, Performer(journal, spec.worker, yard.around, delegates, pulse), park_after, pulse)
     if until is not None:
         assert journal.state.started is not None
         return Parked(journal.state.started.run, until)
@@ -164,10 +175,13 @@ def _started(spec: Spec, task: Task, run: str) -> RunStarted:
     )
 
 
-def _delegate(child: Spec, yard: Yard) -> Delegate:
-    """The agent behind a tool, as something the performer of its parent can call."""
+def _delegate(child: Spec, yard: Yard, pulse: Pulse | None) -> Delegate:
+    """The agent behind a tool, as something the performer of its parent can call.
 
-    async def run_child(call: Call, parent: Journal) -> ChildResult:
+    The child's id is made of the call's key: after a crash the same call takes the same child up, and begins no other.
+    """
+
+    async def run_child(call: Call, parent: Journal, key: str) -> ChildResult:
         state = parent.state
         assert state.started is not None
         task = Task(
@@ -177,9 +191,10 @@ def _delegate(child: Spec, yard: Yard) -> Delegate:
             root=state.started.root,
             parent=state.started.run,
             standing=state.ledger.standing(),
+            run=key.replace(":", "."),
         )
         narrowed = replace(child, ceilings=remaining(state, child.ceilings))
-        outcome = await launch(narrowed, task, yard)
+        outcome = _whole(await go_on(narrowed, yard, await _child(narrowed, task, yard), None, pulse))
         standing = outcome_standing(await yard.store.read(outcome.run), child.rules)
         ended = ChildEnded(outcome.run, child.name, outcome.name, outcome.spend, call.turn, call.position, standing)
         missing: Sequence[str] = getattr(outcome, "missing", ())
@@ -193,6 +208,19 @@ def _delegate(child: Spec, yard: Yard) -> Delegate:
         return ChildResult(result, ended)
 
     return run_child
+
+
+async def _child(spec: Spec, task: Task, yard: Yard) -> Journal:
+    """The child's journal: a new one, or the one that was begun before its parent's worker died."""
+    assert task.run is not None
+    try:
+        await yard.store.read(task.run)
+    except NotFound:
+        return await begun(spec, task, yard)
+    journal, epoch = await taken(spec, task.run, yard)
+    if not journal.state.over:
+        journal.record(RunResumed(epoch, "recovered", spec.versions))
+    return journal
 
 
 def outcome_standing(events: Sequence[Event], rules: Rules) -> tuple[str, ...]:

@@ -14,10 +14,12 @@ from typing import Any
 from capataz.checks import CheckContext, ConfirmedEffect, evaluate
 from capataz.events.facts import (
     AnswerRead,
+    Call,
     CeilingReached,
     CheckEvaluated,
     EffectChecked,
     RunStarted,
+    ToolAnsweredLate,
     ToolFinished,
     ToolStarted,
     WaitEnded,
@@ -42,17 +44,20 @@ from capataz.mistakes import CapatazError
 from capataz.models.gateway import Ask
 from capataz.ports import ModelRequest
 from capataz.runtime.breaking import left_alone, noticed
+from capataz.runtime.heartbeat import OWN_SILENCE, Pulse
 from capataz.runtime.journal import Journal
 from capataz.runtime.summarise import summarise
 from capataz.runtime.worker import Delegate, Surroundings, Worker, within
-from capataz.tools.call import use
+from capataz.tools.call import Used, use
 from capataz.tools.define import ToolContext
-from capataz.tools.effects import confirm
+from capataz.tools.effects import CONFIRM_SECONDS, confirm
 
 CLOSING_WORDS = (
     "The run is being closed and no more tools can be used. Say in a few sentences, for the person who asked, what "
     "was done, what was found and what was not done. Do not claim anything the results above do not show."
 )
+SUPERVISING = 3600.0
+"""Seconds a supervisor may be silent. A callable has a time limit of its own, an agent has its budget."""
 
 
 class Performer:
@@ -64,10 +69,10 @@ class Performer:
         worker: Worker,
         around: Surroundings,
         delegates: Mapping[str, Delegate],
-        beat: Callable[[], None] = lambda: None,
+        pulse: Pulse | None = None,
     ) -> None:
         self._journal, self._worker, self._around = journal, worker, around
-        self._delegates, self._beat = delegates, beat
+        self._delegates, self._pulse = delegates, pulse or Pulse("")
         self._memos: dict[int, dict[str, Any]] = {}
         self._how: Mapping[type, Callable[[Any], Awaitable[None]]] = {
             Record: self._record,
@@ -99,13 +104,16 @@ class Performer:
             raise lost.exceptions[0] from None
 
     async def _one(self, command: Command) -> None:
+        self._pulse.beat()
         await self._how[type(command)](command)
 
     async def _record(self, command: Record) -> None:
         self._journal.record(command.fact)
 
     async def _sleep(self, command: Sleep) -> None:
-        await self._around.clock.sleep(max(0.0, command.until - self._around.clock.now()))
+        seconds = max(0.0, command.until - self._around.clock.now())
+        with self._pulse.waiting("own", "a pause", seconds + OWN_SILENCE):
+            await self._around.clock.sleep(seconds)
         self._journal.record(WaitEnded(command.turn))
 
     async def _read_answer(self, command: ReadAnswer) -> None:
@@ -115,6 +123,7 @@ class Performer:
     # ── the model ────────────────────────────────────────────────────────────────────────────────────────
 
     async def _call_model(self, command: CallModel) -> None:
+        self._pulse.check()
         worker, closing = self._worker, command.purpose == "closing"
         voice = worker.voices[min(command.model, len(worker.voices) - 1)]
         history: Sequence[Message] = self._journal.state.transcript.messages
@@ -142,15 +151,19 @@ class Performer:
             voice.endpoint,
             self._journal.state.rules.policy.breaker_of(provider=voice.provider),
         )
-        await self._around.gateway.call(ask, self._journal, worker.toolset.read, self._beat)
+        with self._pulse.waiting("model", str(voice), request.deadlines.total) as beat:
+            await self._around.gateway.call(ask, self._journal, worker.toolset.read, beat)
 
     async def _compress(self, command: Compress) -> None:
-        await summarise(command, self._worker, self._around.gateway, self._journal)
+        self._pulse.check()
+        with self._pulse.waiting("model", "the summary", self._worker.deadlines.total) as beat:
+            await summarise(command, self._worker, self._around.gateway, self._journal, beat)
 
     async def _supervise(self, command: AskSupervisor) -> None:
         """Ask whoever stands above; without an answer a person has to decide."""
         supervise, escalation = self._worker.supervise, command.escalation
-        answer = await supervise(escalation, self._journal) if supervise is not None else None
+        with self._pulse.waiting("tool", "the supervisor", SUPERVISING):
+            answer = await supervise(escalation, self._journal) if supervise is not None else None
         self._journal.record(answer if answer is not None else replace(escalation, to="human"))
         await self._journal.durable()
 
@@ -167,13 +180,16 @@ class Performer:
 
     async def _use_tool(self, command: UseTool) -> None:
         call, journal, clock = command.call, self._journal, self._around.clock
+        self._pulse.check()
         journal.record(ToolStarted(call.turn, call.position, call.tool, command.key))
         if call.acting:
             await journal.durable()
+            self._pulse.check()
         started = clock.now()
         delegate = self._delegates.get(call.tool)
         if delegate is not None:
-            child = await delegate(call, journal)
+            with self._pulse.waiting("tool", call.tool, float("inf")):  # the child has waits of its own inside
+                child = await delegate(call, journal, command.key)
             journal.record(child.ended)
             failed = child.ended.outcome not in ("completed", "answered")
             finished = ToolFinished(call, child.result, error=failed, child=child.ended.run)
@@ -187,8 +203,18 @@ class Performer:
         call, tool = command.call, self._worker.toolset[command.call.tool]
         if (resting := left_alone(call, tool, self._around)) is not None:
             return resting
-        context = ToolContext(self._run(), call.turn, command.key, lambda _: self._beat())
-        used = await use(tool, call, context, seconds=command.seconds, threads=self._around.threads)
+        started = self._around.clock.now()
+        with self._pulse.waiting("tool", call.tool, tool.timeout) as beat:
+            context = ToolContext(self._run(), call.turn, command.key, lambda _: beat())
+            used = await use(
+                tool,
+                call,
+                context,
+                seconds=command.seconds,
+                threads=self._around.threads,
+                silence=self._journal.state.rules.policy.thresholds.tool(call.tool).silence,
+                late=lambda answer: self._answered_late(call, answer, started),
+            )
         finished = ToolFinished(
             call,
             used.result,
@@ -202,12 +228,23 @@ class Performer:
             self._journal.record(fact)
         return finished
 
+    def _answered_late(self, call: Call, answer: Used, started: float) -> None:
+        """What was given up on has answered: that belongs to the call it was asked for, and to no other."""
+        if self._journal.state.ended is not None or not call.acting:
+            return
+        seconds = self._around.clock.now() - started
+        self._journal.record(
+            ToolAnsweredLate(call.turn, call.position, call.tool, answer.result, answer.error, answer.in_doubt, seconds)
+        )
+        self._journal.flush()
+
     async def _confirm(self, command: ConfirmEffect) -> None:
         call = command.call
         tool = self._worker.toolset[call.tool]
-        answer, detail = await confirm(
-            tool, call, command.result, command.key, phase=command.phase, threads=self._around.threads
-        )
+        with self._pulse.waiting("tool", f"the read-back of {call.tool}", CONFIRM_SECONDS):
+            answer, detail = await confirm(
+                tool, call, command.result, command.key, phase=command.phase, threads=self._around.threads
+            )
         self._journal.record(EffectChecked(call.turn, call.position, command.phase, answer, detail))
         await self._journal.durable()
 
@@ -220,7 +257,9 @@ class Performer:
         context = CheckContext(self._run(), command.answer, effects, self._journal.state.started_at)
         checks = [self._worker.checks[name] for name in command.names]
         asked = (evaluate(check, context, threads=self._around.threads) for check in checks)
-        for name, (passed, detail) in zip(command.names, await asyncio.gather(*asked), strict=True):
+        with self._pulse.waiting("tool", "checks", OWN_SILENCE):
+            answers = await asyncio.gather(*asked)
+        for name, (passed, detail) in zip(command.names, answers, strict=True):
             self._journal.record(CheckEvaluated(name, passed, detail))
 
     def _run(self) -> str:

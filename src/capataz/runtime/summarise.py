@@ -5,6 +5,8 @@ Whatever goes wrong (no budget, no answer, an answer that is empty or too long),
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from capataz.events.facts import CompressionFailed, HistoryCompressed, ModelCallFailed, ModelReplied
 from capataz.kernel.commands import Compress
 from capataz.kernel.room import money_left, seconds_left
@@ -19,7 +21,9 @@ SUMMARY_TOKENS = 1500
 """Largest summary that is asked for, whatever the window."""
 
 
-async def summarise(command: Compress, worker: Worker, gateway: Gateway, journal: Journal) -> None:
+async def summarise(
+    command: Compress, worker: Worker, gateway: Gateway, journal: Journal, beat: Callable[[], None]
+) -> None:
     """Make the call and record the new summary, or why there is none."""
     state, voice = journal.state, worker.summariser or worker.voices[0]
     window = state.started.window if state.started is not None else None
@@ -47,7 +51,7 @@ async def summarise(command: Compress, worker: Worker, gateway: Gateway, journal
         voice.endpoint,
         state.rules.policy.breaker_of(provider=voice.provider),
     )
-    await gateway.call(ask, journal, worker.toolset.read, lambda: None)
+    await gateway.call(ask, journal, worker.toolset.read, beat)
     journal.record(_came_of_it(command, journal, window))
 
 

@@ -70,9 +70,12 @@ class ChildResult:
 
 
 class Delegate(Protocol):
-    """Runs the agent behind a tool as a child of this run, within what is left of its budget."""
+    """Runs the agent behind a tool as a child of this run, within what is left of its budget.
 
-    def __call__(self, call: Call, parent: Journal) -> Awaitable[ChildResult]: ...
+    `key` is the same for every try at the same call: a child that was begun before a crash is taken up, not repeated.
+    """
+
+    def __call__(self, call: Call, parent: Journal, key: str) -> Awaitable[ChildResult]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from capataz.tools.define import Tool
 from capataz.tools.faulting import fault_of, may_have_acted
 from capataz.tools.results import Changed, NoJson, ToolError, as_json, cut
 from capataz.tools.signature import BadArguments, ToolContext
-from capataz.tools.usercode import Raised, Returned, Threads, TimedOut, run_user_code
+from capataz.tools.usercode import Ending, Raised, Returned, Threads, TimedOut, run_user_code
 from capataz.tools.wording import short_error
 
 
@@ -44,20 +45,56 @@ async def use(
     threads: Threads,
     seconds: float | None = None,
     faults: ToolFaults | None = None,
+    silence: float | None = None,
+    late: Callable[[Used], None] | None = None,
 ) -> Used:
     """Run the tool with the call's arguments and come back within `tool.timeout`, or `seconds` if that is less.
 
     Never raises, except for the caller's own cancellation. Synchronous tools run in `threads`. `faults` are the
-    user's own exceptions and their rows.
+    user's own exceptions and their rows. With `silence`, the tool is also given up on after so many seconds without a
+    sign of life (`ToolContext.progress`). `late` is told what a tool that was given up on came to after all.
     """
     limit = tool.timeout if seconds is None else min(seconds, tool.timeout)
     try:
         arguments = tool.signature.bind(call.arguments)
     except BadArguments as bad:
         return _failed(str(bad), Fault("invalid_input", "invalid-arguments", str(bad), origin="tool"))
-    if tool.signature.context is not None:
-        arguments[tool.signature.context] = _from_any_thread(context)
-    ending = await run_user_code(tool.function, arguments, asynchronous=tool.asynchronous, limit=limit, threads=threads)
+
+    def ended_late(ending: Ending) -> None:
+        if late is not None:
+            late(_ended(tool, faults, ending))
+
+    try:
+        async with asyncio.timeout(silence or limit * 2) as quiet:
+            if tool.signature.context is not None:
+                alive = _beating(context, quiet, silence) if silence is not None else context
+                arguments[tool.signature.context] = _from_any_thread(alive)
+            ending = await run_user_code(
+                tool.function,
+                arguments,
+                asynchronous=tool.asynchronous,
+                limit=limit,
+                threads=threads,
+                late=ended_late,
+            )
+    except TimeoutError:
+        ending = TimedOut(silence or limit)
+    return _ended(tool, faults, ending)
+
+
+def _beating(context: ToolContext, quiet: asyncio.Timeout, silence: float) -> ToolContext:
+    """The same context with a `progress` that moves the end of the allowed silence on."""
+    tell = context.progress
+
+    def progress(words: str) -> None:
+        if not quiet.expired():
+            quiet.reschedule(asyncio.get_running_loop().time() + silence)
+        tell(words)
+
+    return replace(context, progress=progress)
+
+
+def _ended(tool: Tool, faults: ToolFaults | None, ending: Ending) -> Used:
     match ending:
         case Returned(value):
             return _returned(tool, value)

@@ -70,15 +70,18 @@ class TimedOut:
 
 
 Ending: TypeAlias = Returned | Raised | TimedOut
+Late: TypeAlias = Callable[[Returned | Raised], None]
+"""Is told how code ended that was given up on, in the loop that gave up."""
 
 
 class _Job:
     """A synchronous function on its way through a thread. Whoever takes `claim` first decides whether it runs."""
 
-    __slots__ = ("abandoned", "claim", "context", "done", "finished", "loop", "work")
+    __slots__ = ("abandoned", "claim", "context", "done", "finished", "late", "loop", "work")
 
-    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop, late: Late | None = None) -> None:
         self.work = work
+        self.late = late
         self.loop = loop
         self.done: asyncio.Future[Returned | Raised | None] = loop.create_future()
         self.context: Context = copy_context()
@@ -105,6 +108,8 @@ class _Job:
     def _deliver(self, ending: Returned | Raised) -> None:
         if not self.done.done():
             self.done.set_result(ending)
+        elif self.late is not None:
+            self.late(ending)
 
 
 class Threads:
@@ -148,8 +153,8 @@ class Threads:
             for _ in range(self._threads):
                 self._queue.put(None)
 
-    def submit(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> _Job:
-        job = _Job(work, loop)
+    def submit(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop, late: Late | None = None) -> _Job:
+        job = _Job(work, loop, late)
         with self._lock:
             if self._idle > 0:
                 self._idle -= 1
@@ -199,19 +204,26 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 async def run_user_code(
-    function: Callable[..., Any], arguments: Mapping[str, Any], *, asynchronous: bool, limit: float, threads: Threads
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    *,
+    asynchronous: bool,
+    limit: float,
+    threads: Threads,
+    late: Late | None = None,
 ) -> Ending:
     """Call `function(**arguments)` and come back within `limit` seconds (plus the pool's grace), whatever it does.
 
     Never raises, except for the cancellation of the caller, which is passed on to an asynchronous function first.
+    `late` is told when code that was given up on comes to its end after all.
     """
     if not limit > 0 or math.isnan(limit):
         return TimedOut(max(limit, 0.0), started=False)
     if asynchronous:
-        return await _await_within(_coroutine(function, arguments), limit, threads)
+        return await _await_within(_coroutine(function, arguments), limit, threads, late)
     loop = asyncio.get_running_loop()
     started = loop.time()
-    job = threads.submit(partial(function, **arguments), loop)
+    job = threads.submit(partial(function, **arguments), loop, late)
     timer = loop.call_later(limit, _give_up, job.done)
     try:
         ending = await job.done
@@ -225,7 +237,7 @@ async def run_user_code(
     if isinstance(ending, Returned) and inspect.isawaitable(ending.value):
         # A decorator hid that the function is asynchronous: its real work has not begun yet.
         left = limit - (loop.time() - started)
-        return await _await_within(_awaited(ending.value), max(left, 0.001), threads)
+        return await _await_within(_awaited(ending.value), max(left, 0.001), threads, late)
     return ending
 
 
@@ -246,27 +258,31 @@ async def _awaited(value: Awaitable[Any]) -> Returned | Raised:
     return Raised(cast("BaseException", trap.error))
 
 
-async def _await_within(coroutine: Any, limit: float, threads: Threads) -> Ending:
-    loop = asyncio.get_running_loop()
+async def _await_within(coroutine: Any, limit: float, threads: Threads, late: Late | None) -> Ending:
+    loop, caller = asyncio.get_running_loop(), asyncio.current_task()
     waiter: asyncio.Future[None] = loop.create_future()
-    task: asyncio.Task[Returned | Raised] = loop.create_task(coroutine)
+    # It keeps the caller's name, so that whoever finds the loop blocked can say by which run.
+    name = caller.get_name() if caller is not None else None
+    task: asyncio.Task[Returned | Raised] = loop.create_task(coroutine, name=name)
     task.add_done_callback(lambda _: _give_up(waiter))
     timer = loop.call_later(limit, _give_up, waiter)
     try:
         await waiter
     except asyncio.CancelledError:
-        await _cancel(task, threads)
+        await _cancel(task, threads, late)
         raise
     finally:
         timer.cancel()
     if task.done():
         return Raised(asyncio.CancelledError("it cancelled itself")) if task.cancelled() else task.result()
-    await _cancel(task, threads)
+    await _cancel(task, threads, late)
     return TimedOut(limit)
 
 
-async def _cancel(task: asyncio.Task[Any], threads: Threads) -> None:
+async def _cancel(task: asyncio.Task[Any], threads: Threads, late: Late | None) -> None:
     """Ask the task to end, give it the grace to do so, and leave it behind if it will not."""
+    if late is not None:
+        task.add_done_callback(lambda ended: None if ended.cancelled() else late(ended.result()))
     task.cancel()
     try:
         await asyncio.wait((task,), timeout=threads.grace)
