@@ -11,11 +11,12 @@ import os
 import platform
 from collections.abc import Callable, Coroutine, Mapping
 from decimal import Decimal
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from capataz.events.facts import Event
-from capataz.mistakes import Misuse
+from capataz.mistakes import Misuse, PolicyMisuse
 from capataz.outcome import Outcome
 from capataz.policy.policy import Policy
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from capataz.agent import Agent
     from capataz.ports import Chance, Clock, Model, Store
     from capataz.runtime.launch import Spec, Yard
+    from capataz.runtime.webhook import Webhook
     from capataz.tools.usercode import Threads
 
 T = TypeVar("T")
@@ -35,6 +37,8 @@ class App:
     `store` is a URL: `sqlite:///file.db` (a file in the current folder), `sqlite:////absolute/file.db`, or `memory:`
     for a log that ends with the process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
     `prices` are dollars per million input and output tokens, by model name; they win over the library's.
+    `policy` is a `Policy` or the path of a policy file. `webhook` is an address that is told when a run waits for a
+    person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`.
 
     >>> App("memory:").store_url
     'memory:'
@@ -44,14 +48,15 @@ class App:
         self,
         store: str | Store | None = None,
         *,
-        policy: Policy | None = None,
+        policy: Policy | str | Path | None = None,
         prices: Mapping[str, tuple[float, float]] | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
+        webhook: str | None = None,
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
         self.store_url = given if isinstance(given, str) else type(given).__name__
-        self.policy = policy or Policy()
+        self.policy = read_policy(policy) if isinstance(policy, (str, Path)) else policy or Policy()
         self._given = given
         self._store: Store | None = None if isinstance(given, str) else given
         self._clock, self._chance = clock, chance
@@ -60,6 +65,7 @@ class App:
         }
         self._models: dict[tuple[str, str | None, str | None], tuple[Model, str]] = {}
         self._yard: Yard | None = None
+        self._webhook = self._hook(webhook) if webhook is not None else None
 
     @property
     def prices(self) -> Mapping[str, tuple[Decimal, Decimal]]:
@@ -120,7 +126,7 @@ class App:
 
     async def close(self) -> None:
         """Write what is queued and let go of the store, the connections and the threads."""
-        await self._close_models()
+        await self._let_go()
         if self._yard is not None:
             self._yard.around.threads.close()
             self._yard = None
@@ -145,7 +151,15 @@ class App:
             await asyncio.to_thread(load)
         return agent.prepare(self)
 
-    async def _close_models(self) -> None:
+    def _hook(self, url: str) -> Webhook:
+        from capataz.runtime.webhook import Webhook
+        from capataz.runtime.world import RealClock
+
+        return Webhook(url, os.environ.get("CAPATAZ_WEBHOOK_SECRET", ""), self._clock or RealClock())
+
+    async def _let_go(self) -> None:
+        if self._webhook is not None:
+            await self._webhook.drain()
         for model, _ in self._models.values():
             await model.close()
 
@@ -162,7 +176,7 @@ class App:
         try:
             return await work
         finally:
-            await self._close_models()
+            await self._let_go()
 
     @property
     def threads(self) -> Threads:
@@ -173,7 +187,7 @@ class App:
         """Where this App's runs are driven; opened on first use."""
         if self._yard is None:
             from capataz.models.gateway import Gateway
-            from capataz.runtime.launch import Spec, Yard
+            from capataz.runtime.launch import Yard
             from capataz.runtime.worker import Surroundings
             from capataz.runtime.world import RealChance, RealClock
             from capataz.tools.usercode import Threads
@@ -181,5 +195,15 @@ class App:
             clock, chance = self._clock or RealClock(), self._chance or RealChance()
             around = Surroundings(Gateway(clock, self._prices), clock, chance, Threads())
             owner = f"{platform.node()}-{os.getpid()}-{chance.identity()}"
-            self._yard = Yard(self.store, around, owner)
+            hook = self._webhook
+            self._yard = Yard(self.store, around, owner, on_escalation=hook.tell if hook is not None else None)
         return self._yard
+
+
+def read_policy(path: str | Path) -> Policy:
+    """The policy in a file. `PolicyMisuse` when there is none, or when it does not make sense."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyMisuse(f"the policy file {path} cannot be read: {error}") from error
+    return Policy.from_toml(text, str(path))

@@ -30,6 +30,10 @@ COMMANDS: Mapping[str, Home] = {
     "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
     "diagnose": Home("capataz.cli.diagnose:diagnose", "Find what went wrong in recorded runs of any framework."),
+    "inbox": Home("capataz.cli.inbox:inbox", "List what waits for a person, show it, answer it."),
+    "policy": Home("capataz.cli.policy:policy", "Check a policy file; show each number and where it comes from."),
+    "models": Home("capataz.cli.models:models", "What models have refused, as lines for the capability table."),
+    "guards": Home("capataz.cli.guards:guards", "Try the guards on labelled histories."),
     "demo": Home("capataz.cli.demo:demo", "Watch an unreliable worker and its foreman. No key, no network."),
 }
 

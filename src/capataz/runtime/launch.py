@@ -31,6 +31,7 @@ from capataz.runtime.heartbeat import Pulse
 from capataz.runtime.journal import Journal
 from capataz.runtime.perform import Performer
 from capataz.runtime.report import outcome_of
+from capataz.runtime.waiting import as_json, read_waiting
 from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker
 
 
@@ -75,6 +76,8 @@ class Yard:
     around: Surroundings
     owner: str
     on_event: Callable[[str, Event], None] | None = None
+    on_escalation: Callable[[Mapping[str, JSON]], None] | None = None
+    """Told when a run begins to wait for a person; may not block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,18 @@ async def go_on(
     if until is not None:
         assert journal.state.started is not None
         return Parked(journal.state.started.run, until)
+    if yard.on_escalation is not None and journal.state.escalated is not None:
+        await _tell(yard, journal.state)
     return outcome_of(journal.state)
+
+
+async def _tell(yard: Yard, state: State) -> None:
+    """Whoever watches for people is told what the run waits for. Told again after a crash: the id is the same."""
+    assert state.started is not None
+    run = state.started.run
+    item = read_waiting(await yard.store.read(run))
+    if item is not None and yard.on_escalation is not None:
+        yard.on_escalation({"id": f"{run}:{item.seq}", "event": "run.escalated", **as_json(item)})
 
 
 def _whole(result: Outcome | Parked) -> Outcome:
