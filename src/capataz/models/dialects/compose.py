@@ -59,8 +59,7 @@ class Composer(ABC):
         if not parts or self.wants_user(pieces[-1]):
             parts.append(self.go_on())
         body = head + b",".join(self.finish(parts)) + tail
-        pictured = any(piece.pictured for piece in pieces)
-        request.memo[SENT] = Sent(0 if pictured else len(body) // 4, self._notes)
+        request.memo[SENT] = Sent(0 if self._pieces.pictures else len(body) // 4, self._notes)
         return body
 
     def _around(self, request: ModelRequest, pieces: Sequence[Piece]) -> tuple[bytes, bytes]:

@@ -106,6 +106,8 @@ class Piece:
     system: str
     group: Group
 
+    pictured: bool
+    """Holds images, whose size says nothing about their tokens."""
     closed: bool
     """Somebody else has spoken since: another word of the model's begins a new group."""
 
@@ -113,11 +115,6 @@ class Piece:
     def open(self) -> bool:
         """Ends with the model's words: somebody has to say something yet."""
         return bool(self.group.said) and not self.group.results and not self.group.heard
-
-    @property
-    def pictured(self) -> bool:
-        """Holds images, whose size says nothing about their tokens."""
-        return bool(self.group.images) or any(heard.image for heard in self.group.heard)
 
 
 def silent(message: Message) -> bool:
@@ -253,6 +250,8 @@ class Pieces:
     ids: IdRule
     render: Callable[[Group], bytes]
     pieces: list[Piece] = field(default_factory=list[Piece])
+    pictures: int = 0
+    """How many pieces hold images."""
     _seen: list[Message] = field(default_factory=list[Message])
     _used: set[str] = field(default_factory=set[str])
 
@@ -261,7 +260,9 @@ class Pieces:
         if kept == len(self._seen) == len(history):
             return self.pieces
         while self.pieces and (self.pieces[-1].end > kept or _continues(history, self.pieces[-1])):
-            self._used.difference_update(self.pieces.pop().ids)
+            gone = self.pieces.pop()
+            self._used.difference_update(gone.ids)
+            self.pictures -= gone.pictured
         start = self.pieces[-1].end if self.pieces else 0
         while start < len(history):
             end = _end(history, start)
@@ -283,7 +284,9 @@ class Pieces:
         group, ids = build(messages, self.ids, self._used, start)
         names = frozenset(call.name for call in group.calls)
         closed = any(map(_others, history[start:end]))
-        return Piece(start, end, self.render(group), ids, names, system, group, closed)
+        pictured = bool(group.images) or any(heard.image for heard in group.heard)
+        self.pictures += pictured
+        return Piece(start, end, self.render(group), ids, names, system, group, pictured, closed)
 
 
 def _continues(history: Sequence[Message], piece: Piece) -> bool:
