@@ -188,6 +188,10 @@ AWS = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatu
     ("exc", "origin", "row", "retries"),
     [
         (named("RemoteProtocolError"), "model", "transient", None),
+        (named("RateLimitError", "Error code: 429 - rate_limit_exceeded"), "model", "rate_limit", None),
+        (named("RateLimitError", "Error code: 429 - {'code': 'insufficient_quota'}"), "model", "auth", None),
+        (named("OverloadedError", "Overloaded"), "model", "transient", None),
+        (named("AuthenticationError", "invalid x-api-key"), "model", "auth", None),
         (named("ServerDisconnectedError"), "model", "transient", None),
         (named("ClientConnectorCertificateError"), "model", "auth", None),
         (orjson.JSONDecodeError("x", "{", 0), "model", "transient", None),

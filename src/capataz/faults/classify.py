@@ -83,6 +83,7 @@ def _answered(exc: BaseException) -> Fault | None:
         return _aws(cast("dict[str, JSON]", response))
     places = [cast("object", getattr(exc, name, None)) for name in ("status_code", "status", "code")]
     places += [cast("object", getattr(response, name, None)) for name in ("status_code", "status")]
+    places += [_STATUS_OF.get(kind.__name__) for kind in type(exc).__mro__]
     status = next((place for place in places if _is_status(place)), None)
     if status is None:
         return None
@@ -100,6 +101,23 @@ def _aws(response: dict[str, JSON]) -> Fault | None:
     headers = meta.get("HTTPHeaders") if isinstance(meta, dict) else None
     usable = cast("Mapping[str, str]", headers) if isinstance(headers, dict) else dict[str, str]()
     return classify_http(cast("int", status), usable, response.get("Error")) if _is_status(status) else None
+
+
+# Names the clients of providers give to statuses: the text may still say more, as "quota" behind a rate limit.
+_STATUS_OF: Mapping[str, int] = {
+    "BadRequestError": 400,
+    "AuthenticationError": 401,
+    "PermissionDeniedError": 403,
+    "NotFoundError": 404,
+    "ConflictError": 409,
+    "RequestTooLargeError": 413,
+    "UnprocessableEntityError": 422,
+    "RateLimitError": 429,
+    "InternalServerError": 500,
+    "ServiceUnavailableError": 503,
+    "DeadlineExceededError": 504,
+    "OverloadedError": 529,
+}
 
 
 def _is_status(value: object) -> bool:
@@ -141,8 +159,6 @@ def _named(exc: BaseException, origin: Origin) -> Fault | None:
             return Fault("invalid_input", "invalid-value", "")
         if name == "OperationalError" and re.search(r"no such|syntax|unknown|does not exist", str(exc), re.IGNORECASE):
             return Fault("contract", "bug", "", retries=0)
-        if name in ("NotFoundError", "RateLimitError", "APIStatusError", "BadRequestError", "InternalServerError"):
-            continue
         if ours and name in _ADAPTER:
             return Fault("contract", "adapter", "", retries=0)
         found = EXCEPTIONS.get(name)
@@ -171,10 +187,6 @@ _OWN: Mapping[str, tuple[Row, str, int | None]] = {
     "Unreadable": ("contract", "unreadable-store", 0),
     "Misuse": ("contract", "misuse", 0),
     "StoreError": ("transient", "store", None),
-    "RateLimitError": ("rate_limit", "rate-limit", None),
-    "InternalServerError": ("transient", "server-error", None),
-    "BadRequestError": ("invalid_input", "invalid-request", None),
-    "NotFoundError": ("invalid_input", "not-found", None),
     "OSError": ("transient", "system", None),
     "Error": ("unknown", "unknown-exception", None),
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from capataz.events.facts import JSON, Fault
 from capataz.ports import ModelRequest, Reply
@@ -104,9 +104,6 @@ class Dialect(Protocol):
     def whole(self, body: bytes, profile: Profile, request: ModelRequest | None = None) -> Reply | Fault:
         """Read an answer that was not streamed, errors under status 200 included."""
         ...
-
-
-Stop = Literal["stop", "calls", "length", "refusal", "filter", "pause"]
 
 
 @dataclass(slots=True)
