@@ -31,6 +31,7 @@ from capataz.guards.narrating import Chanting, Narrating, refrain
 from capataz.guards.spending import Spending
 from tests.guards.story import Log, seen
 
+Waits = Literal["model", "tool", "own"]
 ACTING = RunStarted("r", "a", "do it", role="acting")
 TALKING = RunStarted("r", "a", "talk", role="talking")
 

@@ -284,7 +284,7 @@ def error_words(result: JSON, arguments: Mapping[str, JSON], tool: str) -> froze
     >>> sorted(error_words("EACCES: permission denied, open '/root/k'", {"path": "/root/k"}, "read"))
     ['denied', 'eacces', 'open', 'permission']
     """
-    data = result.encode(errors="replace") if isinstance(result, str) else _dumps(result)
+    data = result.encode(errors="replace") if isinstance(result, str) else _dumps(_cleaned(result, "exec", [NODES]))
     text = denoised(data[: 2 * HEAD], False).decode(errors="replace")
     for value in (tool, *arguments.values()):
         if isinstance(value, str) and 2 <= len(value) <= 256:
