@@ -97,18 +97,18 @@ class Pointer:
 
 LIMITS: dict[str, str] = {
     "no-source": (
-        "A number, date or id in an answer that appears in nothing the run was told, and is no sum, difference or "
-        "small multiple of what does. Says unsupported, never false. Blind to words, names and negations; longer "
-        "arithmetic is a false alarm. Rare: on public records fewer than one failed run in ten has one."
+        "A number, date or id in an answer that nothing outside the model said before it, and that is no sum, "
+        "difference or small multiple of what was said. Says unsupported, never false. Blind to words, names and negations. On "
+        "public records good runs have it as often as failed ones of the same length."
     ),
     "computed": (
-        "A number in an answer that appears in nothing the run was told but is one sum, difference or small multiple "
-        "of it: the model did the arithmetic itself. On public records more frequent in failed runs, but long runs "
-        "have more of them and fail more often anyway."
+        "A number in an answer that nobody said, but that is one sum, difference or small multiple of what was said: "
+        "the model did the arithmetic itself. Not wrong by itself; longer arithmetic is not recognised."
     ),
     "ungrounded-argument": (
-        "An identifier in an acting call that appears nowhere before it. World knowledge and composed ids are false "
-        "alarms. On public records it told failed runs from good ones no better than chance: a place to look, no gate."
+        "An id, address or date in an acting call that appears nowhere before it. World knowledge and composed ids are "
+        "false alarms. Where agents invent ids it tells a lot (WorkBench: 34 % of failed and 3 % of good short runs), "
+        "elsewhere next to nothing. A place to look, no gate."
     ),
     "conflict": (
         "Two results that say different things about the same key of the same thing, with no act in between. Exact "
