@@ -1,8 +1,8 @@
 """Writes the positive half of the published redaction set: tests/data/privacy/positives.jsonl.
 
 Values are fakes made here, valid by their checksums, with a fixed seed: the same files come out every time. The
-sentences around them are hand-written in seven languages, with JSON, URLs, code and logs beside prose.
-The hard negatives (negatives.jsonl) are hand-written there.
+sentences around them are hand-written in seven languages, with JSON, URLs, code and logs beside prose (frames.json),
+and so are the hard negatives (negatives.jsonl).
 
     python scripts/make_privacy_set.py
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import string
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,125 +29,10 @@ HERE = Path(__file__).resolve().parent.parent / "tests" / "data" / "privacy"
 SEED = 20_240_229
 ALNUM = string.ascii_letters + string.digits
 
-FRAMES: dict[str, dict[str, list[str]]] = {
-    "ca": {
-        "email": ["Escriu-me a {}, si us plau.", "El correu de la clienta és {}", "Ho envio tot a «{}» avui mateix."],
-        "phone": ["Truca'm al {} a la tarda.", "El meu telèfon és {}.", "Mòbil: {}", "Em trobaràs al {} fins les 8."],
-        "iban": ["Feu el pagament al compte {} aquesta setmana", "IBAN: {}", "La devolució, a {} gràcies."],
-        "card": ["He pagat amb la targeta {} ahir", "Número de targeta: {}", "Em surt rebutjada la {}."],
-        "id": ["El meu DNI és {}.", "Document d'identitat {}", "NIF {} a la factura"],
-    },
-    "es": {
-        "email": ["Escríbeme a {}, por favor.", "Correo de contacto: {}", "Mándalo a ({}) hoy."],
-        "phone": [
-            "Llámame al {} por la tarde.",
-            "Mi teléfono es {}.",
-            "Tel. {}",
-            "Puede localizarme en el {} hasta las 8.",
-        ],
-        "iban": ["Haced la transferencia a {} esta semana", "IBAN: {}", "La devolución a {} gracias."],
-        "card": ["Pagué con la tarjeta {} ayer", "Número de tarjeta: {}", "Me rechazan la {}."],
-        "id": ["Mi DNI es {}.", "Documento de identidad {}", "NIF/NIE: {}"],
-    },
-    "en": {
-        "email": ["Write to {} please.", "Her address is {}", "cc: <{}>, thanks"],
-        "phone": [
-            "Call me on {} after five.",
-            "My phone number is {}.",
-            "Mobile: {}",
-            "You can reach me at {} until 8.",
-        ],
-        "iban": ["Please refund to {} this week", "IBAN: {}", "Send the money to {} thanks."],
-        "card": ["I paid with card {} yesterday", "Card number: {}", "They decline {}."],
-        "id": ["My social security number is {}.", "National ID {}", "Tax ID: {}"],
-    },
-    "fr": {
-        "email": ["Écrivez-moi à {}, merci.", "Son courriel : {}", "À envoyer à « {} » aujourd'hui."],
-        "phone": [
-            "Appelez-moi au {} cet après-midi.",
-            "Mon téléphone est le {}.",
-            "Tél. : {}",
-            "Je suis au {} jusqu'à 8 h.",
-        ],
-        "iban": ["Virement sur {} cette semaine", "IBAN : {}", "Le remboursement sur {} merci."],
-        "card": ["J'ai payé avec la carte {} hier", "Numéro de carte : {}", "On refuse la {}."],
-        "id": ["Mon numéro de sécurité sociale est {}.", "Numéro INSEE {}", "NIR : {}"],
-    },
-    "de": {
-        "email": ["Schreiben Sie an {}, bitte.", "Ihre Adresse lautet {}", "Bitte an „{}“ senden."],
-        "phone": [
-            "Rufen Sie mich unter {} an.",
-            "Meine Telefonnummer ist {}.",
-            "Handy: {}",
-            "Ich bin unter {} bis 8 Uhr da.",
-        ],
-        "iban": ["Bitte überweisen auf {} diese Woche", "IBAN: {}", "Erstattung an {} danke."],
-        "card": ["Ich habe mit der Karte {} bezahlt", "Kartennummer: {}", "Die {} wird abgelehnt."],
-        "id": ["Meine Steuer-ID ist {}.", "Steuerliche Identifikationsnummer {}", "IdNr.: {}"],
-    },
-    "pt": {
-        "email": ["Escreva para {}, por favor.", "O e-mail dela é {}", "Envie para ({}) hoje."],
-        "phone": ["Ligue para o {} à tarde.", "O meu telefone é {}.", "Telemóvel: {}", "Estou no {} até às 8."],
-        "iban": ["Faça a transferência para {} esta semana", "IBAN: {}", "O reembolso para {} obrigado."],
-        "card": ["Paguei com o cartão {} ontem", "Número do cartão: {}", "Recusam o {}."],
-        "id": ["O meu NIF é {}.", "Contribuinte n.º {}", "NIF: {}"],
-    },
-    "it": {
-        "email": ["Scrivimi a {}, per favore.", "La sua mail è {}", "Da inviare a «{}» oggi."],
-        "phone": ["Chiamami al {} nel pomeriggio.", "Il mio telefono è {}.", "Cell. {}", "Mi trova al {} fino alle 8."],
-        "iban": ["Bonifico su {} questa settimana", "IBAN: {}", "Il rimborso su {} grazie."],
-        "card": ["Ho pagato con la carta {} ieri", "Numero della carta: {}", "Mi rifiutano la {}."],
-        "id": ["Il mio codice fiscale è {}.", "Codice fiscale: {}", "C.F. {}"],
-    },
-}
-MACHINE: dict[str, list[str]] = {
-    "email": [
-        '{{"user": {{"email": "{}"}}, "ok": true}}',
-        "https://shop.example/u?email={}&page=2",
-        'notify("{}", retries=3)',
-        "2024-05-01T12:30:45Z INFO login user={} ip=10.0.0.7",
-        "mailto:{}?subject=hi",
-        "name;mail\\nAna;{}\\n",
-    ],
-    "phone": [
-        '{{"phone": "{}", "plan": 3}}',
-        "https://shop.example/call?tel={}",
-        'dial("{}")',
-        "2024-05-01 12:30:45,120 WARN sms to={} failed",
-        "Ana,{},Barcelona",
-    ],
-    "iban": [
-        '{{"iban": "{}", "amount": 12.5}}',
-        "https://bank.example/pay?iban={}",
-        'pay(iban="{}", cents=1200)',
-        "12:30:45 INFO refund iban={} ok",
-        "payee\t{}\t120.00",
-    ],
-    "card": [
-        '{{"card": "{}", "exp": "12/29"}}',
-        "https://pay.example/v1?pan={}",
-        'charge("{}", 1200)',
-        "12:30:45 ERROR declined pan={} code=51",
-        "Ana,{},12/29",
-    ],
-    "id": [
-        '{{"national_id": "{}", "ok": true}}',
-        "https://gov.example/p?nif={}",
-        'check_id("{}")',
-        "12:30:45 INFO kyc tax_id={} passed",
-        "Ana,nif {},Barcelona",
-    ],
-    "secret": [
-        '{{"env": {{"X": "{}"}}}}',
-        "export X={}",
-        'client = Client("{}")',
-        "12:30:45 ERROR refused with {} twice",
-        "https://api.example/v1?x={}",
-        "La clau és {} i prou",
-        "Use `{}` for staging.",
-        "curl -H 'X: {}' https://a.example",
-    ],
-}
+WRITTEN = json.loads((HERE / "frames.json").read_text("utf-8"))
+FRAMES: dict[str, dict[str, list[str]]] = WRITTEN["prose"]
+MACHINE: dict[str, list[str]] = WRITTEN["machine"]
+HEX = string.digits + "abcdef"
 
 
 def pick(rng: random.Random, alphabet: str, size: int) -> str:
@@ -374,129 +260,56 @@ IDS: dict[str, Callable[[random.Random], Iterator[str]]] = {
 }
 
 
-def keys(rng: random.Random) -> Iterator[tuple[str, str]]:
-    def word(size: int) -> str:
-        return pick(rng, ALNUM, size - 1) + rng.choice(string.digits)
-
-    low = string.digits + "abcdef"
-    made = [
-        f"sk-{word(48)}",
-        f"sk-proj-{word(40)}_{word(20)}",
-        f"sk-ant-api03-{word(60)}-{word(20)}AA",
-        f"sk-or-v1-{pick(rng, low, 64)}",
-        f"xai-{word(80)}",
-        f"gsk_{word(52)}",
-        f"hf_{word(34)}",
-        f"r8_{word(37)}",
-        f"pplx-{word(48)}",
-        f"nvapi-{word(60)}",
-        f"tvly-{word(32)}",
-        f"AIza{word(35)}",
-        f"ya29.{word(60)}",
-        f"GOCSPX-{word(28)}",
-        f"AKIA{pick(rng, string.ascii_uppercase + string.digits, 16)}",
-        f"ASIA4{pick(rng, string.ascii_uppercase + string.digits, 15)}",
-        f"ghp_{word(36)}",
-        f"gho_{word(36)}",
-        f"ghs_{word(36)}",
-        f"github_pat_{word(22)}_{word(59)}",
-        f"glpat-{word(20)}",
-        f"glrt-{word(20)}",
-        f"npm_{word(36)}",
-        f"pypi-AgEIcHlwaS5vcmc{word(80)}",
-        f"dckr_pat_{word(27)}",
-        f"xoxb-{pick(rng, string.digits, 12)}-{pick(rng, string.digits, 12)}-{word(24)}",
-        f"xoxp-{pick(rng, string.digits, 11)}-{word(24)}",
-        f"xapp-1-A0{word(8)}-{word(40)}",
-        f"SG.{word(22)}.{word(43)}",
-        f"xkeysib-{pick(rng, low, 64)}-{word(16)}",
-        f"key-{pick(rng, low, 32)}",
-        f"SK{pick(rng, low, 32)}",
-        f"AC{pick(rng, low, 32)}",
-        f"{pick(rng, string.digits, 10)}:AA{word(33)}",
-        f"sk_live_{word(24)}",
-        f"rk_test_{word(24)}",
-        f"pk_live_{word(24)}",
-        f"whsec_{word(32)}",
-        f"shpat_{pick(rng, low, 32)}",
-        f"lin_api_{word(40)}",
-        f"ntn_{word(46)}",
-        f"figd_{word(40)}",
-        f"dop_v1_{pick(rng, low, 64)}",
-        f"dapi{pick(rng, low, 32)}",
-        f"hvs.{word(90)}",
-        f"glsa_{word(32)}_{pick(rng, low, 8)}",
-        f"NRAK-{word(27)}",
-        f"sq0atp-{word(22)}",
-        f"https://hooks.slack.com/services/T{word(8)}/B{word(10)}/{word(24)}",
-        f"lsv2_pt_{pick(rng, low, 32)}_{pick(rng, low, 10)}",
-    ]
-    for key in made:
-        yield "key", key.removeprefix("https://")
+def word(rng: random.Random, size: int) -> str:
+    """Letters and digits, one digit at least."""
+    return pick(rng, ALNUM, size - 1) + rng.choice(string.digits)
 
 
-def placed(rng: random.Random) -> Iterator[tuple[str, str, str]]:
-    """(kind, value, text) for secrets that only their place gives away."""
+def filled(rng: random.Random, template: str) -> str:
+    """A template with its gaps filled: {W36} letters and digits, {h32} hexadecimal, {d10} digits, {U16} capitals."""
 
-    def word(size: int) -> str:
-        return pick(rng, ALNUM, size - 1) + rng.choice(string.digits)
+    def fill(match: re.Match[str]) -> str:
+        size = int(match[2])
+        alphabets = {"h": HEX, "d": string.digits, "U": string.ascii_uppercase + string.digits}
+        return word(rng, size) if match[1] == "W" else pick(rng, alphabets[match[1]], size)
 
-    aws = pick(rng, ALNUM + "/+", 38) + "aZ"
-    frames = [
-        ("password", word(12), "postgres://app:{}@db.example:5432/shop"),
-        ("password", word(12), "redis://:{}@cache.example:6379/0"),
-        ("password", word(12), "mongodb+srv://app:{}@c0.example/test?w=majority"),
-        ("password", word(12), "amqp://svc:{}@mq.example//"),
-        ("password", word(12), "Server=db;Database=shop;User Id=sa;Password={};Encrypt=yes"),
-        ("password", word(12), "DB_PASSWORD={}"),
-        ("password", word(12), 'password: "{}"'),
-        ("password", word(12), '{{"password": "{}"}}'),
-        ("password", word(12), "mysql --password={} -h db"),
-        ("password", word(12), "La contraseña es {} y no funciona"),
-        ("password", word(12), "La contrasenya és {}."),
-        ("password", word(12), "Mein Passwort ist {}"),
-        ("password", word(12), "my password is {}, sorry"),
-        ("password", word(12), "Le mot de passe est {}"),
-        ("password", word(12), "A senha é {}"),
-        ("password", word(12), "La password è {}"),
-        ("password", word(12), "root:{}@tcp(127.0.0.1:3306)/shop"),
-        ("password", word(12), "curl -u ana:{} https://a.example"),
-        ("token", word(40), "Authorization: Bearer {}"),
-        ("token", word(24), "curl -H 'authorization: bearer {}' https://a.example"),
-        ("token", base64.b64encode(f"ana:{word(10)}".encode()).decode(), "Authorization: Basic {}"),
-        ("token", word(30), '{{"headers": {{"Authorization": "Bearer {}"}}}}'),
-        ("token", word(30), "x-api-key: {}"),
-        ("token", word(30), "https://a.example/cb?access_token={}&state=1"),
-        ("token", word(30), "GET /v1?key={} HTTP/1.1"),
-        ("password", aws, 'aws_secret_access_key = "{}"'),
-        ("password", aws, '"SecretAccessKey": "{}"'),
-        ("password", aws, "AWS_SECRET_ACCESS_KEY='{}'"),
-        ("password", word(40), "client_secret={}"),
-        ("password", word(32), 'API_KEY: "{}"'),
-        ("password", word(32), "apiKey='{}'"),
-        ("password", word(44), "AccountKey={}=="),
-        ("password", word(32), 'api_key = "{}"'),
-        ("password", word(32), "refresh_token: {}"),
-        ("password", word(28), "--api-key {} --verbose"),
-    ]
-    for kind, value, frame in frames:
-        yield kind, value, frame.format(value)
-    for _ in range(4):
-        parts = [
-            base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "n": rng.random()}).encode()).decode().rstrip("=")
-            for _ in range(2)
-        ]
-        token = f"{parts[0]}.{parts[1]}.{word(43)}"
-        for frame in rng.sample(MACHINE["secret"], 4):
-            yield "jwt", token, frame.format(token)
+    return re.sub(r"\{([WhdU])(\d+)\}", fill, template)
+
+
+def keys(rng: random.Random) -> Iterator[str]:
+    for template in WRITTEN["keys"]:
+        yield filled(rng, template).removeprefix("https://")
+
+
+def placed(rng: random.Random) -> Iterator[dict[str, str]]:
+    """Secrets that only their place gives away."""
+    for kind, sort, frame in WRITTEN["placed"]:
+        if sort == "aws":
+            value = pick(rng, ALNUM + "/+", 38) + "aZ"
+        elif sort == "basic":
+            value = base64.b64encode(f"ana:{word(rng, 10)}".encode()).decode()
+        else:
+            value = filled(rng, f"{{{sort}}}")
+        yield {"kind": kind, "lang": "en", "text": frame.format(value), "value": value}
+
+
+def jwts(rng: random.Random) -> Iterator[str]:
+    for _ in range(16):
+        parts = [json.dumps({"alg": "HS256", "n": rng.random()}), json.dumps({"sub": pick(rng, string.digits, 8)})]
+        coded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
+        yield f"{coded[0]}.{coded[1]}.{word(rng, 43)}"
+
+
+def pems(rng: random.Random) -> Iterator[dict[str, str]]:
     for sort in ("RSA ", "EC ", "", "OPENSSH "):
         body = "\n".join(pick(rng, ALNUM + "+/", 64) for _ in range(3))
         pem = f"-----BEGIN {sort}PRIVATE KEY-----\n{body}\n-----END {sort}PRIVATE KEY-----"
-        yield "private-key", body, f"here:\n{pem}\nthanks"
-        yield "private-key", body.replace("\n", "\\n"), json.dumps({"key": pem})
+        shared = {"kind": "private-key", "lang": "en"}
+        yield {**shared, "text": f"here:\n{pem}\nthanks", "value": body}
+        yield {**shared, "text": json.dumps({"key": pem}), "value": body.replace("\n", "\\n")}
 
 
-def rows() -> Iterator[dict[str, object]]:
+def rows() -> Iterator[dict[str, str]]:
     rng = random.Random(SEED)
     makers: dict[str, Callable[[random.Random], Iterator[str]]] = {
         "email": emails,
@@ -512,13 +325,15 @@ def rows() -> Iterator[dict[str, object]]:
     for language, maker in IDS.items():
         for value in maker(rng):
             yield row("id", language, rng.choice(FRAMES[language]["id"] + rng.sample(MACHINE["id"], 2)), value)
-    for kind, value in keys(rng):
-        yield row(kind, "en", rng.choice(MACHINE["secret"]), value)
-    for kind, value, text in placed(rng):
-        yield {"kind": kind, "lang": "en", "text": text, "value": value}
+    for value in keys(rng):
+        yield row("key", "en", rng.choice(MACHINE["secret"]), value)
+    for value in jwts(rng):
+        yield row("jwt", "en", rng.choice(MACHINE["secret"]), value)
+    yield from placed(rng)
+    yield from pems(rng)
 
 
-def row(kind: str, language: str, frame: str, value: str) -> dict[str, object]:
+def row(kind: str, language: str, frame: str, value: str) -> dict[str, str]:
     return {"kind": kind, "lang": language, "text": frame.format(value), "value": value}
 
 

@@ -43,11 +43,11 @@ def kinds(mask: Mask, text: str) -> list[str]:
         ("NIF PT501964843", "NIF <ID>"),
         ("NINO AB 12 34 56 C", "NINO <ID>"),
         ("postgres://u:p@ss-w0rd@db:5432/x", "postgres://u:<PASSWORD>@db:5432/x"),
-        ("Authorization: Bearer abc.def-123_x", "Authorization: Bearer <PASSWORD>"),
+        ("Authorization: Bearer abc.def-123_x", "Authorization: Bearer <TOKEN>"),
         ("the Bearer abc123def456 header", "the Bearer <TOKEN> header"),
         ('aws_secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"', 'aws_secret_access_key = "<API_KEY>"'),
         ("<password>s3cr3t!x</password>", "<password><PASSWORD></password>"),
-        ("docker run -e API_TOKEN=abcd1234efgh img", "docker run -e API_TOKEN=<PASSWORD> img"),
+        ("docker run -e API_TOKEN=abcd1234efgh img", "docker run -e API_TOKEN=<TOKEN> img"),
         (r"{\"password\": \"hunter22\"}", r"{\"password\": \"<PASSWORD>\"}"),
     ],
 )
@@ -178,7 +178,7 @@ def test_value_masks_keys_numbers_and_what_a_key_says(mask: Mask) -> None:
         "card": "<CARD>",
         "order_id": 612345678,
         "phone": "<PHONE>",
-        "headers": {"authorization": "<PASSWORD>", "x-api-key": "abc"},
+        "headers": {"authorization": "<TOKEN>", "x-api-key": "abc"},
         "password": "correct horse",
         "config": ["--token", None, True, 1.5, "<EMAIL>"],
         "next_page_token": "CAUQAA12345678",
@@ -233,3 +233,25 @@ def test_scrub_survives_an_error_that_cannot_say_what_it_is(mask: Mask) -> None:
 def test_a_text_without_anything_comes_back_itself(mask: Mask) -> None:
     text = "Nothing to see here, 12 times."
     assert mask.text(text) is text
+
+
+def test_a_failed_attempt_carries_nothing_out_even_when_no_secret_is_configured(mask: Mask) -> None:
+    """The record of a failed attempt: URL with the key, headers as text and as values, a connection string, notes."""
+    record = {
+        "config": {"api_key": "sk-test-LEAK-0001", "extra_header": {"authorization": "Bearer tok-LEAK-0002"}},
+        "error": "400 for https://api.example/v1?key=sk-test-LEAK-0001: {'authorization': 'Bearer tok-LEAK-0002'}",
+        "raw_headers": [["authorization", "Bearer tok-LEAK-0002"]],
+        "tool": "could not connect to postgres://u:pw-LEAK-0003@h/db",
+    }
+    assert "LEAK" not in str(mask.value(record))
+    assert "LEAK" not in mask.text(str(record))
+    error = ConnectionError(record["error"])
+    error.add_note(str(record))
+    error.__cause__ = OSError(record["tool"])
+    assert "LEAK" not in mask.scrub(error)
+
+
+def test_a_summary_written_before_masking_was_on_is_masked_when_it_leaves(mask: Mask) -> None:
+    token = "ghp_" + "aB3dE6gH9j" * 3 + "kLmN12"
+    assert mask.text(f"Deployed with token {token}") == "Deployed with token <API_KEY>"
+    assert mask.text(f"Deployed with token {token[:30]}") == "Deployed with token <API_KEY>"

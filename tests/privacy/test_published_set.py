@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +54,8 @@ def test_most_values_are_found_whatever_stands_around_them(
     alone = [row for row in positives if row["kind"] in ("email", "iban", "card", "key", "jwt")]
     missed = [row for row in alone if not covered(mask, place.format(row["value"]), row["value"])]
     assert len(missed) <= len(alone) / 100, missed
+
+
+def test_the_set_is_the_one_its_script_makes(positives: list[dict[str, str]]) -> None:
+    script = Path(__file__).resolve().parents[2] / "scripts" / "make_privacy_set.py"
+    assert list(runpy.run_path(str(script))["rows"]()) == positives

@@ -59,7 +59,7 @@ _BUSINESS = words(
     "preis prezzo preço cost coste count counter sum balance saldo invoiceid orderid orderno ordernumber transaction "
     "transacción transacció transaktion transazione transação txn payment pago pagament paiement zahlung pagamento "
     "booking reserva reservation réservation buchung buchungsnummer prenotazione code código codi codice coupon "
-    "eur usd gbp chf jpy cop mxn ars brl clp "
+    "po awb hawb mawb bl cmr ups gls dhl fedex seur mrw eur usd gbp chf jpy cop mxn ars brl clp "
     "distance distancia seed id ids idx index key pk uid gid msg message event user población población "
     "population habitantes imei imsi "
     "iccid vin plate matrícula model modelo modell modello part pieza catalog catàleg stock inventory barcode weight "
@@ -89,19 +89,14 @@ def meaning(text: str, start: int, floor: int, key: str = "") -> Meaning:
     clear = _CLEAR.match(before[::-1])
     if clear is not None and clear.end() < len(before):
         before = before[len(before) - clear.end() :]
-    words = (
-        _WORD.findall(_CAMEL.sub(" ", before.replace("IdNr", "idnr")).lower())
-        if not before.islower()
-        else _WORD.findall(before)
-    )
-    words.reverse()
-    return _nearest(words[:6])
+    if not before.islower():
+        before = _CAMEL.sub(" ", before.replace("IdNr", "idnr")).lower()
+    return _nearest(_WORD.findall(before)[:-7:-1])
 
 
-def _nearest(words: list[str]) -> Meaning:
-    numbered = strange = False
-    calling = False
-    for word in words:
+def _nearest(nearest_first: list[str]) -> Meaning:
+    numbered = strange = calling = False
+    for word in nearest_first:
         if word == "id":
             numbered = True
         elif word in _PHONE:

@@ -20,7 +20,7 @@ _AT = r"(?i:at|arroba|@|chiocciola|arobase|ät)"
 _DOT = r"(?:\.|\s?[\[({<]\s?(?i:dot|punto|punt|point|punkt|ponto|\.)\s?[\])}>]\s?)"
 _WORD_DOT = r"(?: (?i:dot|punto|punt|point|punkt|ponto) )"
 _NAME = r"[^\W_][\w-]{0,62}"
-_BRACKETED = tuple(re.compile(rf"{re.escape(opening)}\s?{_AT}\s?[\])}}>]\s{{0,2}}") for opening in "[({<")
+_BRACKETED = tuple(re.compile(rf"{re.escape(opening)}\s?{_AT}\s?[\])}}>]\s{{0,2}}") for opening in "[({")
 _SPOKEN = (
     (" arroba ", False),
     (" chiocciola ", False),
@@ -38,6 +38,8 @@ def emails(text: str) -> list[Found]:
     """Addresses written with a sign. Those of one sign are in order and do not overlap."""
     found: list[Found] = []
     for sign in _SIGNS:
+        if sign[0] not in text:
+            continue
         floor = 0
         at = text.find(sign)
         while at >= 0:
@@ -52,7 +54,7 @@ def emails(text: str) -> list[Found]:
 def veiled(text: str) -> list[Found]:
     """Addresses written around the sign: "ana [at] example [dot] com", "ana arroba example punto com"."""
     found: list[Found] = []
-    for opening, sign in zip("[({<", _BRACKETED, strict=True):
+    for opening, sign in zip("[({", _BRACKETED, strict=True):
         if opening in text:
             for match in sign.finditer(text):
                 _unveil(text, *match.span(), _VEILED_DOMAIN, found)

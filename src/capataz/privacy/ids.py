@@ -104,14 +104,17 @@ def luhn(digits: str) -> bool:
     return (sum(map(int, digits[-1::-2])) + sum(map(int, digits[-2::-2].translate(_DOUBLED)))) % 10 == 0
 
 
+_LETTERS_BACK = re.compile(r"[A-Za-z]{0,9}")
+_COUNTS = frozenset({1, 2, 3, 4, 6})
+
+
 def lettered(text: str, at: int, kinds: frozenset[str]) -> Found | None:
     """An IBAN or an id that begins with letters, whose first digits are at `at`, behind a letter or a separator."""
     stop = at if text[at - 1].isalpha() else at - 1
-    begin = stop
-    while begin and stop - begin < 9 and text[begin - 1].isascii() and text[begin - 1].isalpha():
-        begin -= 1
-    count = stop - begin
-    if not count or count == 9 or (begin and text[begin - 1].isalnum()):
+    back = _LETTERS_BACK.match(text[max(0, stop - 9) : stop][::-1])
+    count = back.end() if back is not None else 0
+    begin = stop - count
+    if count not in _COUNTS or (stop < at and count > 3) or (begin and text[begin - 1].isalnum()):
         return None
     letters = text[begin:stop].upper()
     if "iban" in kinds and (count == 2 or (count == 6 and letters.startswith("IBAN"))):
@@ -179,6 +182,8 @@ def is_card(written: str, digits: str) -> bool:
 
 def with_letter(text: str, start: int, end: int, digits: str) -> Found | None:
     """Ids whose digits are followed by letters: the Spanish DNI, the Portuguese citizen card."""
+    if end == len(text) or not any(char.isalpha() for char in text[end : end + 4]):
+        return None
     if len(digits) == 8:
         match = _DNI_LETTER.match(text, end)
         if match and valid("es.dni", digits + text[match.end() - 1].upper()):
@@ -216,11 +221,15 @@ LENGTHS: frozenset[int] = frozenset({8, 9, *(length for length, _, _ in _BY_SHAP
 """How many digits an id may have."""
 
 
+_SHAPES_OF: dict[int, tuple[tuple[re.Pattern[str], str], ...]] = {
+    size: tuple((shape, module) for length, shape, module in _BY_SHAPE if length == size) for size in LENGTHS
+}
+
+
 def by_shape(written: str, digits: str) -> str:
     """The rule that knows these digits from the way they are written, or nothing."""
-    size = len(digits)
-    for length, shape, module in _BY_SHAPE:
-        if length == size and shape.fullmatch(written) is not None and valid(module, digits):
+    for shape, module in _SHAPES_OF.get(len(digits), ()):
+        if shape.fullmatch(written) is not None and valid(module, digits):
             return module
     return ""
 

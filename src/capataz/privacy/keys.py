@@ -9,9 +9,10 @@ provider that lengthens its keys must not escape. This module must never judge b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
-from capataz.privacy.found import Found
+from capataz.privacy.found import Found, places
 
 _W = r"[A-Za-z0-9_-]"
 _A = r"[A-Za-z0-9]"
@@ -155,24 +156,22 @@ FAMILIES: tuple[tuple[str, str], ...] = (
 )
 """(what a key begins with, what follows it)"""
 
-SHAPES: tuple[tuple[str, str], ...] = (
-    (":AA", r"(?<!\w)\d{6,12}:AA[\w-]{28,}"),
-    ("-us", r"(?<!\w)[0-9a-f]{32}-us\d{1,2}(?!\w)"),
-    (".atlasv1.", r"\w{8,}\.atlasv1\.[\w-]{20,}"),
-    ("8Q~", r"[\w.~-]{3}8Q~[\w.~-]{30,}"),
-    ("AAAAAAAAAAAAAAAA", r"(?<!\w)A{18,}[\w%-]{30,}"),
-    ("sig=", r"(?<=sig=)[A-Za-z0-9%+/]{30,}={0,2}"),
-    ("discord", r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,}"),
-    ("Bot ", r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,}"),
+SHAPES: tuple[tuple[str, str, str], ...] = (
+    (":AA", r"(?<!\w)\d{6,12}\Z", r"[\w-]{28,}"),
+    ("-us", r"(?<!\w)[0-9a-f]{32}\Z", r"\d{1,2}(?!\w)"),
+    (".atlasv1.", r"\w{8,}\Z", r"[\w-]{20,}"),
+    ("8Q~", r"[\w.~-]{3}\Z", r"[\w.~-]{30,}"),
+    ("AAAAAAAAAAAAAAAAAA", r"(?<![\w/+])\Z", r"[\w%-]{30,}"),
 )
-"""(what must be in the text, the whole pattern), for keys whose mark is not at their beginning."""
+"""(a mark inside a key, what stands before it, what follows it)"""
 
+_DISCORD = re.compile(r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,}")
 JWT = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*){0,3}")
 PEM = re.compile(
     r"-----BEGIN (?P<sort>[A-Z0-9 ]{0,24})PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?s:.{0,20000}?)-----END (?P=sort)PRIVATE KEY(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s:,-]|\\[nr])*)"
 )
-AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])(?=[A-Za-z0-9/+]*[a-z])(?=[A-Za-z0-9/+]*[A-Z])[A-Za-z0-9/+]{40}(?![\w/+=])")
+_FORTY = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![\w/+=])")
 
 
 _HEAD = re.compile(r"[A-Za-z0-9]+[_.-]")
@@ -218,8 +217,8 @@ def _by_letter() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 @cache
-def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((literal, re.compile(pattern)) for literal, pattern in SHAPES)
+def _shapes() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...]:
+    return tuple((mark, re.compile(before), re.compile(after)) for mark, before, after in SHAPES)
 
 
 def api_keys(text: str) -> list[Found]:
@@ -236,10 +235,33 @@ def api_keys(text: str) -> list[Found]:
                 for match in pattern.finditer(text)
                 if not match.start() or not text[match.start() - 1].isalnum()
             )
-    for literal, pattern in _shapes():
-        if literal in text:
-            found.extend(Found(*match.span(), "key", literal) for match in pattern.finditer(text))
+    for mark, before, after in _shapes():
+        if mark in text:
+            found.extend(_around(text, mark, before, after))
+    if "discord" in text or "Bot " in text:
+        found.extend(Found(*match.span(), "key", "discord") for match in _DISCORD.finditer(text))
     return found
+
+
+def aws_secrets(text: str) -> list[Found]:
+    """The other half of an AWS key, which has no prefix: looked for near the first half only."""
+    return [
+        Found(*match.span(), "key", "aws-secret")
+        for mark in ("AKIA", "ASIA")
+        for at in places(text, mark)
+        for match in _FORTY.finditer(text, max(0, at - 400), at + 400)
+        if not (match.group().islower() or match.group().isupper() or match.group().isdecimal())
+    ]
+
+
+def _around(text: str, mark: str, before: re.Pattern[str], after: re.Pattern[str]) -> Iterator[Found]:
+    for at in places(text, mark):
+        right = after.match(text, at + len(mark))
+        if right is not None:
+            begin = max(0, at - 64)
+            left = before.search(text[begin:at])
+            if left is not None:
+                yield Found(begin + left.start(), right.end(), "key", mark)
 
 
 def _add_marked(text: str, at: int, found: list[Found]) -> None:

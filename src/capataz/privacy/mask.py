@@ -154,17 +154,11 @@ class Mask:
         if "jwt" in kinds and "eyJ" in sheet.text:
             sheet.add(Found(*match.span(), "jwt", "jwt") for match in keys.JWT.finditer(sheet.text))
         if "key" in kinds:
-            self._keys(sheet)
+            sheet.add([*keys.api_keys(sheet.text), *keys.aws_secrets(sheet.text)])
         if "password" in kinds:
             sheet.add(secrets.in_addresses(sheet.text))
-        if not kinds.isdisjoint(("password", "token")):
+        if not kinds.isdisjoint(("password", "token", "key")):
             sheet.add(hit for hit in secrets.after_names(sheet.text, sheet.low) if hit.kind in kinds)
-
-    def _keys(self, sheet: _Sheet) -> None:
-        text = sheet.text
-        sheet.add(keys.api_keys(text))
-        if "AKIA" in text or "ASIA" in text or "aws" in text or "AWS" in text:
-            sheet.add(Found(*match.span(), "key", "aws-secret") for match in keys.AWS_SECRET.finditer(sheet.text))
 
     def _personal(self, sheet: _Sheet, key: str) -> None:
         kinds = self.kinds & PERSONAL
@@ -234,9 +228,9 @@ class Mask:
         return out
 
     def _leaf(self, text: str, pseudonyms: Pseudonyms | None, foreign: bool, key: str) -> str:
-        strength = secrets.secret_name(key) if key and "password" in self.kinds else ""
-        if secrets.looks_secret(text, strength, quoted=True):
-            return self._put(text, [Found(0, len(text), "password", "named")], pseudonyms, foreign)
+        kind, strength = secrets.secret_name(key) if key else ("", "")
+        if kind in self.kinds and secrets.looks_secret(text, strength, quoted=True):
+            return self._put(text, [Found(0, len(text), kind, "named")], pseudonyms, foreign)
         return self._text(text, pseudonyms, foreign, key)
 
     def _number(self, value: float, pseudonyms: Pseudonyms | None, key: str) -> JSON:

@@ -29,6 +29,8 @@ _ADDRESS = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d
 _EXTENSION = re.compile(
     r"(?:\s?[;,])?\s?(?:ext|extn|extension|extensió|extensión|int|poste|durchwahl|x)[. :=]{0,2}\d{1,6}\b", re.I
 )
+_BARE = re.compile(r"0\d{8,11}|[26-9]\d{8}|3\d{9}")
+"""What is a telephone without a word and without a separator: not the ten digits of America, which are anything."""
 _BARE_ABROAD = re.compile(r"34[67]\d{8}|33[67]\d{8}|447\d{9}|3519\d{8}|393\d{9}|491[5-7]\d{8,9}")
 _BOOK = re.compile(r"97[89]\d{10}")
 _WRITTEN = re.compile(r"\d{1,5}(?:\D{1,4}\d{2,8}){1,6}")
@@ -248,12 +250,13 @@ def _unnamed(regions: tuple[str, ...], written: str, digits: str) -> str:
     if len(digits) < 9 or _BOOK.fullmatch(digits):
         return ""
     if written == digits:
-        if phones.national(digits, regions) and not (digits[0] == "3" and len(digits) == 9):
+        if (_BARE.fullmatch(digits) or regions != phones.REGIONS) and phones.national(digits, regions):
             return "national"
         return "international" if _BARE_ABROAD.fullmatch(digits) and phones.international(digits) else ""
     if _WRITTEN.fullmatch(written) is None or not _plausible(written, digits):
         return ""
-    if phones.national(digits, regions):
+    short = len(digits) < 11 or digits[0] == "0" or _AMERICAN.fullmatch(written) is not None
+    if short and phones.national(digits, regions):
         return "national"
     code = written.split(" ", 1)[0].strip("()")
     return "international" if code in ("34", "33", "49", "351", "39", "44") and phones.international(digits) else ""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-REGIONS: tuple[str, ...] = ("ES", "FR", "DE", "PT", "IT", "GB", "US", "AD", "AT", "BE", "CH", "IE", "LU", "NL")
+REGIONS: tuple[str, ...] = ("ES", "FR", "DE", "PT", "IT", "GB", "US", "AD", "AT", "BE", "CH", "IE", "NL")
 """Where a number without a country code is taken to be from, when nothing around it says that it is a telephone."""
 
 WIDER: tuple[str, ...] = (
     *REGIONS,
-    *("AR", "AU", "BR", "CA", "CL", "CO", "CZ", "DK", "EC", "FI", "GR", "HU", "IN", "JP", "MA", "MX", "NO", "NZ"),
+    *("AR", "AU", "BR", "CA", "CL", "CO", "CZ", "DK", "EC", "FI", "GR", "HU", "IN", "JP", "LU", "MA", "MX", "NO", "NZ"),
     *("PE", "PL", "RO", "SE", "TR", "UA", "UY", "VE", "ZA"),
 )
 """The same, where something around it does."""

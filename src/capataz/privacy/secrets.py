@@ -29,6 +29,10 @@ _STRONG = (
     *("pwd", "parola d'ordine", "authorization", "clave secreta"),
 )
 _WEAK = ("secret", "credential", "signature", "clave", "clau", "token", "key", "cookie", "session", "auth")
+_SORTS = {
+    **dict.fromkeys(("key", "secret", "credential"), "key"),
+    **dict.fromkeys(("token", "authorization", "auth", "cookie", "session", "signature"), "token"),
+}
 _NAMED_KEY = re.compile(
     r"(?:^|[^a-z])(?:x[-_ ]?)?(?:[a-z0-9]*[-_ ])?"
     r"(?:api|access|private|secret|account|subscription|signing|encryption|auth|app|application|master|service|"
@@ -43,7 +47,7 @@ _NAMED_TOKEN = re.compile(
 _NAMED_AUTH = re.compile(r"(?:^|[^a-z])(?:x[-_]?)?(?:basic[-_]?|proxy[-_]?|http[-_]?|npm_?|_)?auth$")
 _SUFFIX = re.compile(
     r"(?:[-_ ]?(?:key|value|val|str|string|hash|base|prod|production|dev|test|staging|live|old|new|current|default|"
-    r"access|id|word|wort|ord|d|nya|ña|na|s|header|data|\d{1,3}))*$"
+    r"access|id|word|wort|ort|ord|d|nya|ña|na|s|header|data|\d{1,3}))*$"
 )
 _NOT_SUFFIX = re.compile(
     r"(?:token|key|credential|secret|cookie|session|signature)(?:s|[-_ ]?id)$|hash[-_ ]?(?:alg|type|func)"
@@ -54,14 +58,18 @@ _HINT = re.compile(
 )
 _NAME = re.compile(r"[\w .-]{1,44}")
 _LAST = re.compile(r"[\w-]{1,44}")
-_VALUE = r"(?:[brfu]?(?P<quote>\"\"\"|[\"'`])(?P<quoted>[^\"'`\n]{1,4096})|(?P<bare>[^\s\"'`<>,;&|)}\]]{3,4096}))"
+_VALUE = (
+    r"(?:[brfu]?(?P<quote>\"\"\"|[\"'`])(?P<quoted>[^\"'`\n]{1,4096})|"
+    r"(?P<bare>(?:[^\s\"'`<>,;&|)}\]]|&(?![\w.-]*=|amp;)){3,4096}))"
+)
 _SET = re.compile(rf"[:=]{{1,3}}>?[ \t]{{0,4}}{_VALUE}")
 _SAID = re.compile(
-    rf"(?P<suffix>[^\W\d_]{{0,5}})(?: (?:is|es|és|est|ist|è|é|lautet|era|was|to)[ ]?:?[ ]|[ ]+(?=[\"'`])){_VALUE}",
+    rf"(?P<suffix>[^\W\d_]{{0,6}})(?: (?:is|es|és|est|ist|è|é|lautet|era|was|to)[ ]?:?[ ]|[ ]+(?=[\"'`])){_VALUE}",
     re.IGNORECASE,
 )
 _TAGGED = re.compile(r"<(?P<name>[\w:.-]{2,40})>(?P<value>[^<>\s]{3,400})</(?P=name)>")
-_SPOKEN = ("passw", "passe ", "contrase", "senha", "kennwort", "clave", "secret", "token", "passphrase", "passcode")
+_SPOKEN = ("pass", "contrase", "senha", "kennwort", "clave", "secret", "token")
+_PASSES = ("w", "e ", "phrase", "code")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|digest|negotiate|bot|key|ntlm|aws4-hmac-sha256)\s+", re.I)
 _REST = re.compile(r"[^\s\"'`<>,;)}\]]+")
@@ -76,22 +84,21 @@ _WORDS = words(
 _MASKED = re.compile(r"<(?:<|[A-Z][A-Z_]+(?:_[0-9]+)?>)")
 _CODE = re.compile(
     r"[$%<{\[(*#]|\.\.\.|os\.|env[.\[(]|process\.env|getenv|config[.\[(]|settings\.|self\.|this\.|args\.|req(?:uest)?\.|"
-    r"input\(|vault:|secret://|arn:aws:|[A-Za-z_][\w.]*\(|[xX*•.\-_]+$|\[?redacted|\w+\[[\"']"
+    r"[A-Z]+(?:_[A-Z]+)+$|(?i:your|my|insert|replace|change|put)[-_ ]|input\(|vault:|secret://|arn:aws:|[A-Za-z_][\w.]*\(|[xX*•.\-_]+$|\[?redacted|\w+\[[\"']"
 )
 _URL = re.compile(
     r":(?:\\?/){2}(?P<user>[^\s:/?#@<>\"'`\\]{0,256}):(?P<pw>[^\s/<>\"'`@]{1,512}(?:@[^\s/<>\"'`@]{1,128})*|"
     r"[^\s<>\"'`@]{1,512})@(?=[\w.\[(%*-])"
 )
 _LONE = re.compile(r":(?:\\?/){2}(?P<pw>(?=[\w%~.-]*\d)[\w%~.-]{20,256})@(?=[\w.-])")
-_DSN = re.compile(r"(?<![\w@])[\w.-]{1,64}:(?P<pw>[^\s:/@<>\"'`]{1,128})@(?:tcp|unix)\(")
+_DSN = re.compile(r"[\w.-]{1,64}:(?P<pw>[^\s:/@<>\"'`]{1,128})\Z")
 _CURL = re.compile(r"-u(?:ser)?(?<![\w]-u)[ =]+[\"']?[^\s:\"'<>]{1,128}:(?P<pw>[^\s\"'<>]{1,256})")
 _QUERY_SIGNS = ("?", "&", ";")
 _QUERY = frozenset({"key", "sig", "pass", "auth", "sk", "pw"})
 _FLAG = re.compile(
-    r"--?(?:[\w-]{0,24}-)?(?:password|passwd|pass|token|secret|api-?key|access-?key|pwd)[ =]+"
+    r"--(?:[\w-]{0,24}-)?(?:password|passwd|pass|token|secret|api-?key|access-?key|pwd)[ =]+"
     r"[\"']?(?P<pw>(?!-)[^\s\"'<>$]{4,256})"
 )
-_WHOLE = (("curl", "curl", _CURL), ("@tcp(", "dsn", _DSN), ("@unix(", "dsn", _DSN), ("--", "flag", _FLAG))
 
 
 def in_addresses(text: str) -> Iterator[Found]:
@@ -102,22 +109,35 @@ def in_addresses(text: str) -> Iterator[Found]:
                 match = _URL.match(text, at) or _LONE.match(text, at)
                 if match is not None and "<" not in match["pw"]:
                     yield Found(*match.span("pw"), "password", "url")
-    for mark, rule, pattern in _WHOLE:
-        if mark in text:
-            for match in pattern.finditer(text):
-                yield Found(*match.span("pw"), "password", rule)
+        yield from _in_sources(text)
+    if "curl" in text:
+        for match in _CURL.finditer(text):
+            yield Found(*match.span("pw"), "password", "curl")
+    for match in _FLAG.finditer(text) if "--" in text else ():
+        yield Found(*match.span("pw"), "password", "flag")
+
+
+def _in_sources(text: str) -> Iterator[Found]:
+    """The way Go writes where a database is: `user:password@tcp(host)`."""
+    for mark in ("@tcp(", "@unix("):
+        for at in places(text, mark):
+            begin = max(0, at - 200)
+            match = _DSN.search(text[begin:at])
+            if match is not None:
+                yield Found(begin + match.start("pw"), begin + match.end("pw"), "password", "dsn")
 
 
 def after_names(text: str, low: str) -> Iterator[Found]:
     """Values given to names such as `api_key`, `DB_PASSWORD`, `Authorization`. `low` is the lower-case text."""
     tried = [_assigned(text, low, at) for sign in "=:" for at in places(low, sign)]
-    tried += [_said(text, word, at) for word in _SPOKEN for at in places(low, word)]
+    tried += [_said(text, low, word, at) for word in _SPOKEN for at in places(low, word)]
     tried += [_bearer(text, word, at) for word in ("bearer", "basic ") for at in places(low, word)]
     yield from filter(None, tried)
     if "</" in text:
         for match in _TAGGED.finditer(text):
-            if looks_secret(match["value"], secret_name(match["name"]), quoted=True):
-                yield Found(*match.span("value"), "password", "tag")
+            kind, strength = secret_name(match["name"])
+            if looks_secret(match["value"], strength, quoted=True):
+                yield Found(*match.span("value"), kind, "tag")
 
 
 def _bearer(text: str, word: str, at: int) -> Found | None:
@@ -156,7 +176,7 @@ def _assigned(text: str, low: str, at: int) -> Found | None:
     if back[last.end() : last.end() + 1] in _QUERY_SIGNS and last.group()[::-1] in _QUERY:
         value = match["bare"] or ""
         known = len(value) >= 8 and any(char.isdigit() for char in value) and not _CODE.match(value)
-        return Found(*match.span("bare"), "password", "query") if known else None
+        return Found(*match.span("bare"), "key", "query") if known else None
     return _held(text, match, name.group()[::-1])
 
 
@@ -171,12 +191,14 @@ def _held(text: str, match: re.Match[str], name: str) -> Found | None:
     if word == "pwd" and value[:1] in "/~.":
         return None
     if looks_secret(value, strength, quoted=match["quoted"] is not None):
-        return Found(start, end, "password", "assigned")
+        return Found(start, end, _SORTS.get(word, "password"), "assigned")
     return None
 
 
-def _said(text: str, word: str, at: int) -> Found | None:
-    match = _SAID.match(text, at + len(word.rstrip()))
+def _said(text: str, low: str, word: str, at: int) -> Found | None:
+    if word == "pass" and not low.startswith(_PASSES, at + 4):
+        return None
+    match = _SAID.match(text, at + len(word))
     if match is None:
         return None
     start, end = match.span("quoted" if match["quoted"] is not None else "bare")
@@ -242,10 +264,11 @@ def looks_secret(value: str, strength: str = "strong", *, quoted: bool = False, 
     return " " not in value or (quoted and mixed)
 
 
-def secret_name(name: str) -> str:
-    """How much a key of a dictionary promises of its value: "strong", "weak" or nothing.
+def secret_name(name: str) -> tuple[str, str]:
+    """What a key of a dictionary says of its value: the kind, and how much it promises ("strong", "weak", nothing).
 
-    >>> secret_name("DB_PASSWORD"), secret_name("next_page_token"), secret_name("x-api-key")
-    ('strong', '', 'strong')
+    >>> secret_name("DB_PASSWORD"), secret_name("x-api-key"), secret_name("next_page_token")
+    (('password', 'strong'), ('key', 'strong'), ('password', ''))
     """
-    return _promise(_CAMEL.sub("_", name).lower()[-60:])[1]
+    word, strength = _promise(_CAMEL.sub("_", name).lower()[-60:])
+    return _SORTS.get(word, "password"), strength
