@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from capataz.events.facts import (
+    JSON,
     Fact,
     MessageReceived,
     ModelCallFailed,
@@ -183,6 +185,24 @@ def test_one_message_in_several_lines_is_one_model_call_with_its_usage_once(reco
     assert reply.text == "Let me look"
     assert [call.arguments for call in reply.calls] == [{"pattern": "*"}, {"pattern": "b*"}]
     assert (reply.usage.input, reply.usage.output, reply.usage.cache_write) == (15182, 90, 15178)
+
+
+def test_lines_without_session_or_role_are_still_one_reply(read: Reads, tmp_path: Path) -> None:
+    """The shape in which the repeated usage was reported first."""
+    blocks: list[tuple[JSON, int]] = [
+        ({"type": "text", "text": "Let me look"}, 1),
+        ({"type": "tool_use", "id": "t1", "name": "Glob", "input": {"pattern": "*"}}, 90),
+        ({"type": "tool_use", "id": "t2", "name": "Glob", "input": {"pattern": "b*"}}, 90),
+    ]
+    lines: list[str] = []
+    for number, (block, output) in enumerate(blocks):
+        usage: JSON = {"input_tokens": 4, "cache_creation_input_tokens": 15178, "output_tokens": output}
+        message: JSON = {"id": "m1", "content": [block], "usage": usage}
+        lines.append(json.dumps({"type": "assistant", "message": message, "uuid": f"u{number}"}))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    ((run,), _) = read(tmp_path)
+    (reply,) = replies(run)
+    assert (reply.text, len(reply.calls), reply.usage.input, reply.usage.output) == ("Let me look", 2, 15182, 90)
 
 
 def test_a_sub_agent_told_in_the_same_file_is_a_child(records: Path, read: Reads) -> None:

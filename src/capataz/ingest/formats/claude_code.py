@@ -30,7 +30,9 @@ def looks_line(value: JSON) -> bool:
     if text(line.get("type")) not in _TYPES:
         return False
     if isinstance(line.get("message"), dict):
-        return "role" in mapping(line["message"]) and line["type"] in ("user", "assistant")
+        message = mapping(line["message"])
+        named = "role" in message or "uuid" in line or "sessionId" in line
+        return named and "content" in message and line["type"] in ("user", "assistant")
     return any(key in line for key in ("sessionId", "session_id", "leafUuid", "messageId", "isSnapshotUpdate"))
 
 

@@ -71,13 +71,18 @@ def _spoken(builder: RunBuilder, message: dict[str, JSON], index: int, history: 
     fences = _FENCE.findall(words)
     if _terminal(following) and fences:
         run = Asked(fences[-1][0].lower() or "code", {"code": fences[-1][1]}, kind="exec")
-        builder.reply(words, (run,), model=who)
+        builder.reply(words, (run,), model=_agent(who))
         return
-    builder.reply(words, model=who)
+    builder.reply(words, model=_agent(who))
 
 
 def _speaker(message: dict[str, JSON]) -> str:
     return text(message.get("name")) or text(message.get("role"))
+
+
+def _agent(who: str) -> str:
+    """The agent, without what some transcripts put behind its name (`Orchestrator (thought)`)."""
+    return who.partition(" (")[0]
 
 
 def _terminal(who: str) -> bool:

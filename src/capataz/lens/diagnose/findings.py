@@ -98,8 +98,8 @@ class Pointer:
 LIMITS: dict[str, str] = {
     "no-source": (
         "A number, date or id in an answer that nothing outside the model said before it, and that is no sum, "
-        "difference or small multiple of what was said. Says unsupported, never false. Blind to words, names and negations. On "
-        "public records good runs have it as often as failed ones of the same length."
+        "difference or small multiple of what was said. Says unsupported, never false. Blind to words, names and "
+        "negations. On public records good runs have it as often as failed ones of the same length."
     ),
     "computed": (
         "A number in an answer that nobody said, but that is one sum, difference or small multiple of what was said: "
