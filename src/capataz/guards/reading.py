@@ -273,7 +273,7 @@ class Reader:
         self.batch = self.batch + 1 if call.turn == self._turn else 1
         self._turn = call.turn
         moved, new, places = self._remember(pair, event.seq, acting, changed)
-        waits = kind == "exec" and (_waits_by_name(tool) or (b'":"' in arguments and bool(_SLEEPS.search(arguments))))
+        waits = kind == "exec" and (_waits_by_name(tool) or _SLEEPS.search(arguments) is not None)
         patient, self._patient = self._patient, waits or kind == "poll"
         return Step(
             self, event, call, tool, kind, acting, arguments, key, pair, error,
