@@ -332,9 +332,12 @@ class Queue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """What came of driving a run: it is over (`state`), or it gives its slot back until a time."""
+    """What came of driving a run: it is over (`state`), or it gives its slot back until a time.
 
-    state: Literal["done", "waiting", "dead", "cancelled", "parked"]
+    A run that was cut because it hung keeps its claim until the lease runs out: the next one counts a crash.
+    """
+
+    state: Literal["done", "waiting", "dead", "cancelled", "parked", "hung"]
     reason: str = ""
     until: float | None = None
 

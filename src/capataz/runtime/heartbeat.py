@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from capataz.mistakes import Fenced
-from capataz.ports import TurnBeat
+from capataz.ports import Claim, TurnBeat
 
 WaitingFor: TypeAlias = Literal["model", "tool", "own"]
 OWN_SILENCE = 300.0
@@ -39,8 +39,8 @@ class Pulse:
     Written in the run's own loop, read from the thread of the heart. All times inside are monotonic seconds.
     """
 
-    def __init__(self, run: str, token: int = 0, *, own_silence: float = OWN_SILENCE) -> None:
-        self.run, self.token = run, token
+    def __init__(self, run: str, claim: Claim | None = None, *, own_silence: float = OWN_SILENCE) -> None:
+        self.run, self.claim = run, claim
         self.stopping = False
         """The worker wants to stop: leave off at the next step."""
         self.order: str | None = None
@@ -56,7 +56,7 @@ class Pulse:
         self._cut: Callable[[], object] | None = None
 
     @contextmanager
-    def waiting(self, waiting_for: WaitingFor, who: str, silent: float) -> Iterator[Callable[[], None]]:
+    def waiting(self, waiting_for: WaitingFor, who: str, silent: float) -> Generator[Callable[[], None]]:
         """The run waits for something from here to the end of the block. Gives the function that beats."""
         phase = Phase(waiting_for, who, silent, time.monotonic())
         self._phases.append(phase)
@@ -80,6 +80,11 @@ class Pulse:
         """The run is this worker's at least until then, on both clocks: one stands still while a machine sleeps."""
         self._held, self._held_wall = monotonic, wall
 
+    def claimed(self, lease: float) -> None:
+        """The run was claimed a moment ago, for so many seconds."""
+        left = lease * 0.9
+        self.held(time.monotonic() + left, time.time() + left)
+
     def check(self) -> None:
         """Raises `Fenced` when the run may not be this worker's any more: nothing new may be started then.
 
@@ -93,7 +98,7 @@ class Pulse:
     # ── from the worker's thread ─────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def attached(self) -> Iterator[None]:
+    def attached(self) -> Generator[None]:
         """Lets `cut` cancel the task that runs this block."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
@@ -102,6 +107,10 @@ class Pulse:
             yield
         finally:
             self._cut = None
+
+    @property
+    def was_cut(self) -> bool:
+        return self.lost or self.order is not None or self.hung is not None
 
     def cut(self) -> None:
         """Cancel what the run does now. From any thread; whoever drives it reads `order`, `lost` and `hung`."""
@@ -121,7 +130,8 @@ class Pulse:
     def turn(self, now: float, wall: float) -> TurnBeat:
         """What the queue is told of it."""
         phase, silence = self.silence(now)
-        return TurnBeat(self.run, self.token, wall - silence, phase.waiting_for, phase.silent)
+        token = self.claim.token if self.claim is not None else 0
+        return TurnBeat(self.run, token, wall - silence, phase.waiting_for, phase.silent)
 
 
 class Pulses:
@@ -137,7 +147,7 @@ class Pulses:
         return iter(tuple(self._pulses.values()))
 
     @contextmanager
-    def of(self, pulse: Pulse) -> Iterator[None]:
+    def of(self, pulse: Pulse) -> Generator[None]:
         self._pulses[pulse.run] = pulse
         try:
             yield

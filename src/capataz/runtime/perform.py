@@ -96,10 +96,12 @@ class Performer:
             for command in commands:
                 await self._one(command)
             return
+        task = asyncio.current_task()
+        name = task.get_name() if task is not None else None
         try:
             async with asyncio.TaskGroup() as group:
                 for command in commands:
-                    group.create_task(self._one(command))
+                    group.create_task(self._one(command), name=name)
         except* CapatazError as lost:
             raise lost.exceptions[0] from None
 
