@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from capataz.events.facts import Event, Usage
+from hypothesis import given, settings, strategies as st
+
+from capataz.events.facts import JSON, Event, Usage
 from capataz.ingest.build import Asked, ImportedRun, Origin, RunBuilder
 from capataz.lens.diagnose.examine import Examiner
 from capataz.lens.diagnose.findings import Baselines, Subject
+from capataz.lens.diagnose.page import page
+from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.showing import clip, steps_of
+from capataz.lens.diagnose.totals import Totals
 
 Told = Callable[..., ImportedRun]
 Subjects = Callable[[ImportedRun], Subject]
@@ -164,3 +170,37 @@ def test_clipping_says_how_much_is_left_out() -> None:
     assert clip("abc", 10) == "abc"
     assert "4,630 characters" in clip("x" * 5_000, 400)
     assert len(clip("x" * 5_000, 400)) <= 410
+
+
+NAMES = st.text(max_size=12) | st.sampled_from(["refund", "Bash", "run_sql", "get_status"])
+WORDS = st.text(max_size=60) | st.sampled_from(["Error: 429", "May 3, 2024 $1,250.00 a@b.c", "[]", '{"id": 1, "x": 2}'])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+STEPS = st.lists(st.tuples(NAMES, st.dictionaries(NAMES, VALUES, max_size=3), VALUES), max_size=12)
+
+
+@given(steps=STEPS, repeat=st.integers(1, 8), answer=st.none() | WORDS, label=st.none() | st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_whatever_a_run_holds_it_can_be_examined_and_shown(
+    steps: list[tuple[str, dict[str, JSON], JSON]], repeat: int, answer: str | None, label: bool | None
+) -> None:
+    builder = RunBuilder("test", Origin("x"), id="r", task="t", role="acting")
+    for tool, arguments, result in steps * repeat:
+        (call,) = builder.reply("", (Asked(tool, arguments),))
+        builder.settle(call, result, error=str(result).startswith("Error"))
+    builder.reply(answer or "")
+    builder.label(label, "test")
+    run = builder.finish()
+    assert run is not None
+    told = Examiner().examine(Subject("r", "test", "x", label, times_known=True), run.events)
+    assert told.after.calls <= told.spent.calls
+    seqs = {event.seq for event in run.events}
+    assert all(set(finding.seqs) <= seqs for finding in told.findings)
+    assert all(pointer.seq in seqs for pointer in told.pointers)
+    totals = Totals()
+    totals.add(told, run.events)
+    assert page(totals, {}, "t").startswith("<!doctype html>")
+    json.dumps(report_json(totals, {}))

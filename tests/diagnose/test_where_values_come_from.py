@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from capataz.events.facts import JSON
+from capataz.events.facts import JSON, RunLabelled
 from capataz.ingest.build import ImportedRun
 from capataz.ingest.read import read_runs
 from capataz.lens.diagnose.examine import Examiner
@@ -120,6 +120,16 @@ def test_a_value_is_followed_through_a_run(tell: Told) -> None:
 
 def test_every_pointer_says_its_limits() -> None:
     assert set(LIMITS) == {"no-source", "computed", "ungrounded-argument", "conflict", "distance"}
+
+
+def test_on_public_records_the_loudest_agent_is_a_fair_guess(traces: Path) -> None:
+    """Who&When, open part: what makes "who spoke most" worth showing beside an attribution."""
+    hits = {"algo": 0, "hand": 0}
+    for run in read_runs([traces / "who-and-when"]):
+        told = Examiner().examine(Subject(run.id, run.source_format, ""), run.events)
+        label = next(event.fact for event in run.events if isinstance(event.fact, RunLabelled))
+        hits[run.id.partition(":")[0]] += label.detail.partition(" at message")[0] == told.baselines.loudest
+    assert hits == {"algo": 41, "hand": 11}  # of 84 and 40
 
 
 def test_on_public_records_the_pointers_do_what_is_said_of_them(traces: Path) -> None:

@@ -239,6 +239,25 @@ def test_no_bytes_make_reading_raise(raw: bytes, tmp_path: Path) -> None:
     list(read_runs([tmp_path / "a"]))
 
 
+def test_shares_report_everything_exactly_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(CHAT + b"{broken\n" + b'{"x": "' + b"y" * 9_000 + b'"}\n' + CHAT)
+    (tmp_path / "b").write_bytes(gzip.compress(CHAT * 9_000)[:-900])
+    (tmp_path / "c").write_bytes(b"PK\x03\x04 not a zip")
+    (tmp_path / "d").write_bytes(b"{\n" + b'"k": "x",\n' * 5_000 + b'"messages": []}')
+    (tmp_path / "e").write_bytes(b'{"type":"session","version":3,"id":"x","cwd":"/"}\n{"type":"x"}\n')
+    (tmp_path / "f").symlink_to(tmp_path / "a.jsonl")
+    (tmp_path / "g").write_bytes(b'{"eval": {}, "status": "started"}')
+    limits = Limits(value_bytes=5_000)
+    whole, together = Report(), Report()
+    list(read_runs([tmp_path], report=whole, limits=limits))
+    for index in range(3):
+        part = Report()
+        list(read_runs([tmp_path], report=part, limits=limits, share=Share(index, 3)))
+        together.merge(part)
+    assert together.as_json() == whole.as_json()
+    assert whole.skipped["nothing an agent did"] == 2
+
+
 @pytest.mark.parametrize("of", [2, 3])
 def test_shares_give_every_run_exactly_once(of: int, records: Path) -> None:
     whole = sorted(f"{run.origin} {run.id}" for run in read_runs([records]))

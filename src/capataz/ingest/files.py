@@ -152,7 +152,7 @@ class Lines:
     """The lines of a stream, numbered from 1, blank ones passed over; a line that is too long is reported instead."""
 
     def __init__(self, name: str, stream: BinaryIO, report: Report, limits: Limits) -> None:
-        self._name, self._report, self._most = name, report, limits.value_bytes
+        self._name, self.report, self._most = name, report, limits.value_bytes
         self._stream = stream if hasattr(stream, "peek") else io.BufferedReader(cast(io.RawIOBase, stream), 1 << 16)
         self._number = 0
         self._ahead: tuple[int, bytes] | None = None
@@ -169,7 +169,7 @@ class Lines:
         while raw := self._stream.readline(self._most + 1):
             self._number += 1
             if len(raw) > self._most:
-                self._report.bad(self._name, self._number, f"longer than {self._most} bytes: left out")
+                self.report.bad(self._name, self._number, f"longer than {self._most} bytes: left out")
                 while raw and not raw.endswith(b"\n"):
                     raw = self._stream.readline(1 << 20)
             elif raw.strip():
@@ -188,6 +188,6 @@ class Lines:
         self._ahead = None
         tail = self._stream.read(self._most - len(begun) - len(ahead) + 1)
         if len(begun) + len(ahead) + len(tail) > self._most:
-            self._report.bad(self._name, 0, f"one value longer than {self._most} bytes: left out")
+            self.report.bad(self._name, 0, f"one value longer than {self._most} bytes: left out")
             return None
         return begun + ahead + tail

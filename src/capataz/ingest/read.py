@@ -50,6 +50,8 @@ class _Reading:
     limits: Limits
     kinds: Mapping[str, Kind]
     share: Share
+    common: Report
+    """For what every share sees: the first one's report is the report, the others' is thrown away."""
     whole_files: int = 0
     """Files that are not split by line, counted to share them out."""
 
@@ -75,18 +77,15 @@ def read_runs(
     >>> for run in read_runs([Path("traces")], report=Report()):  # doctest: +SKIP
     ...     print(run.id, run.label, len(run.events))
     """
-    reading = _Reading(report or Report(), limits or Limits(), kinds or {}, share or Share())
-    for source in files.sources(paths, reading.report, reading.limits):
-        if reading.share.index == 0:
-            reading.report.files += 1
-        before = (sum(reading.report.runs.values()), reading.report.broken, sum(reading.report.skipped.values()))
+    share, report = share or Share(), report if report is not None else Report()
+    common = report if share.index == 0 else Report()
+    reading = _Reading(report, limits or Limits(), kinds or {}, share, common)
+    for source in files.sources(paths, reading.common, reading.limits):
+        reading.common.files += 1
         try:
             yield from _counted(_source(source, reading), reading)
-            after = (sum(reading.report.runs.values()), reading.report.broken, sum(reading.report.skipped.values()))
-            if before == after and reading.share.of == 1:
-                reading.report.skip(source.name, "nothing an agent did")
         except files.UNPACKING as problem:
-            reading.report.bad(source.name, 0, f"cannot be unpacked further: {problem}")
+            reading.common.bad(source.name, 0, f"cannot be unpacked further: {problem}")
 
 
 def _counted(runs: Iterable[ImportedRun], reading: _Reading) -> Iterator[ImportedRun]:
@@ -113,23 +112,34 @@ def _archive(name: str, archive: zipfile.ZipFile, reading: _Reading) -> Iterator
 def _stream(name: str, stream: BinaryIO, reading: _Reading) -> Iterator[ImportedRun]:
     """One file: by the look of its head a text log, lines of JSON, or one JSON value."""
     context = Context(name, 0, reading.kinds, reading.limits, reading.report)
-    lines = files.Lines(name, stream, reading.report, reading.limits)
+    lines = files.Lines(name, stream, reading.common, reading.limits)
     head = lines.head()
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         if any(line.startswith(b'{"') for line in head.split(b"\n")[1:6]):
             # Lines of JSON whose first one is damaged.
             yield from _each_line(_chained([], lines), context, reading)
         elif reading.next_is_mine():
-            yield from _text(lines, head, context)
+            yield from _noted(_text(lines, head, context), context)
         return
     first = lines.next()
     if first is None:
         return
-    value, _ = parse(first[1])
-    if value is not None and lines.more():
+    if lines.more() and parse(first[1])[0] is not None:
         yield from _json_lines(first, lines, context, reading)
     elif reading.next_is_mine():
-        yield from _whole(first[1], value, lines, context, reading)
+        lines.report = reading.report
+        yield from _noted(_whole(first[1], lines, context, reading), context)
+
+
+def _noted(runs: Iterable[ImportedRun], context: Context) -> Iterator[ImportedRun]:
+    """The runs of one file that is not shared out; a file that came to nothing, unexplained, is counted."""
+    report, count = context.report, 0
+    before = report.broken + sum(report.skipped.values())
+    for run in runs:
+        count += 1
+        yield run
+    if not count and report.broken + sum(report.skipped.values()) == before and "!" not in context.file:
+        report.skip(context.file, "nothing an agent did")
 
 
 def _text(lines: files.Lines, head: bytes, context: Context) -> Iterator[ImportedRun]:
@@ -153,8 +163,9 @@ def _reason(head: bytes, words: str) -> str:
     return "text of no known format"
 
 
-def _whole(line: bytes, value: JSON, lines: files.Lines, context: Context, reading: _Reading) -> Iterator[ImportedRun]:
+def _whole(line: bytes, lines: files.Lines, context: Context, reading: _Reading) -> Iterator[ImportedRun]:
     """A file that is one value, perhaps over many lines; failing that, lines of which the first is broken."""
+    value, why = parse(line)
     if value is None:
         raw = lines.rest(line)
         if raw is None:
@@ -179,7 +190,7 @@ def _mended(lines: files.Lines, why: str, context: Context) -> Iterator[Imported
     if not any(isinstance(parse(raw)[0], dict) for _, raw in kept[1:]):
         context.report.bad(context.file, 0, why)
         return
-    alone = _Reading(context.report, context.limits, context.kinds, Share())
+    alone = _Reading(context.report, context.limits, context.kinds, Share(), context.report)
     yield from _each_line(_chained(kept, lines), context, alone)
 
 
@@ -205,7 +216,7 @@ def _each_line(lines: Iterator[tuple[int, bytes]], context: Context, reading: _R
     format, number, value = opened
     if isinstance(format, SessionFormat):
         if reading.next_is_mine():
-            yield from _session(format.open(context), value, number, lines, context)
+            yield from _noted(_session(format.open(context), value, number, lines, context), context)
         return
     if reading.share.mine(number):
         yield from _guarded(format.runs(value, replace(context, line=number)), context, number)
