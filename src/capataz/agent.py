@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from capataz.app import App
     from capataz.checks import Check
     from capataz.guards.base import Guard
+    from capataz.runtime.handle import Handle
     from capataz.runtime.launch import Spec
     from capataz.runtime.supervise import Supervisor
     from capataz.runtime.worker import Voice
@@ -139,6 +140,61 @@ class Agent:
         if app is not None:
             return await app.arun(self, task, task_type=task_type, on_event=on_event)
         return await self._run_alone(App(), task, task_type, on_event)
+
+    async def asubmit(
+        self,
+        task: str,
+        *,
+        app: App,
+        task_type: str | None = None,
+        tenant: str = "",
+        priority: int = 0,
+        delay: float = 0.0,
+        key: str | None = None,
+    ) -> Handle:
+        """Put a task into the App's queue, for a worker to run, and return at once.
+
+        `tenant` is whose it is: slots are shared out evenly among tenants. Within a tenant a higher `priority` goes
+        first. `delay` is the seconds before which it is not begun. `key` makes submitting harmless to repeat: a second
+        task with the same key is the first one, also when that is over.
+        """
+        from capataz.ports import Job
+        from capataz.runtime.handle import engine_of
+
+        if not task.strip():
+            raise Misuse(f"agent {self.name!r} was given an empty task: say what it should do")
+        if delay < 0:
+            raise Misuse(f"delay={delay!r}: give seconds, 0 or more")
+        around = app.yard().around
+        due = around.clock.now() + delay if delay else 0.0
+        job = Job(around.chance.identity(), self.name, task, task_type, None, tenant, priority, due, key)
+        return self.handle(await engine_of(app.store).submit(job), app=app)
+
+    def submit(
+        self,
+        task: str,
+        *,
+        app: App,
+        task_type: str | None = None,
+        tenant: str = "",
+        priority: int = 0,
+        delay: float = 0.0,
+        key: str | None = None,
+    ) -> Handle:
+        """`asubmit`, for code that is not asynchronous."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(
+                self.asubmit(task, app=app, task_type=task_type, tenant=tenant, priority=priority, delay=delay, key=key)
+            )
+        raise Misuse("an event loop is already running here: use `await agent.asubmit(...)`")
+
+    def handle(self, run: str, *, app: App) -> Handle:
+        """The handle of a run that was submitted earlier, from whatever process."""
+        from capataz.runtime.handle import Handle, engine_of
+
+        return Handle(run, app.store, engine_of(app.store), self.read)
 
     def as_tool(self, name: str | None = None, *, description: str = "", kind: Kind | None = None) -> AgentTool:
         """This agent as a tool of another: it takes a task in words and gives back the outcome of its run.

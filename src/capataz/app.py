@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from capataz.agent import Agent
     from capataz.ports import Chance, Clock, Model, Store
     from capataz.runtime.launch import Spec, Yard
+    from capataz.runtime.shift import Shift, Terms
+    from capataz.runtime.watchdog import Unfit
     from capataz.runtime.webhook import Webhook
     from capataz.tools.usercode import Threads
 
@@ -38,7 +40,8 @@ class App:
     for a log that ends with the process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
     `prices` are dollars per million input and output tokens, by model name; they win over the library's.
     `policy` is a `Policy` or the path of a policy file. `webhook` is an address that is told when a run waits for a
-    person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`.
+    person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`. `agents` are those whose submitted
+    runs its workers drive.
 
     >>> App("memory:").store_url
     'memory:'
@@ -53,9 +56,11 @@ class App:
         clock: Clock | None = None,
         chance: Chance | None = None,
         webhook: str | None = None,
+        agents: Sequence[Agent] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
         self.store_url = given if isinstance(given, str) else type(given).__name__
+        self.agents = tuple(agents)
         self.policy = read_policy(policy) if isinstance(policy, (str, Path)) else policy or Policy()
         self._given = given
         self._store: Store | None = None if isinstance(given, str) else given
@@ -123,6 +128,23 @@ class App:
     def resume(self, agent: Agent, run: str) -> Outcome:
         """`aresume`, for code that is not asynchronous."""
         return self._sync(self.aresume(agent, run), "app.aresume")
+
+    def worker(
+        self, *agents: Agent, terms: Terms | None = None, on_unfit: Callable[[Unfit], None] | None = None
+    ) -> Shift:
+        """A worker for submitted runs of these agents, or of the App's: `await app.worker().work()`.
+
+        `terms` say how many runs at once, and how the worker's signs of life are paced. `on_unfit` is told, in a thread
+        of its own, when the worker has to be replaced; with `at_once`, nothing but ending the process helps.
+        """
+        from capataz.runtime.handle import queue_of
+        from capataz.runtime.shift import Shift, Terms
+
+        known = {agent.name: agent for agent in (agents or self.agents)}
+        if not known:
+            raise Misuse("a worker needs agents: App(agents=[...]) or app.worker(agent, ...)")
+        specs = {name: agent.prepare(self) for name, agent in known.items()}
+        return Shift(specs, queue_of(self.store), self.yard(), terms or Terms(), on_unfit)
 
     async def close(self) -> None:
         """Write what is queued and let go of the store, the connections and the threads."""

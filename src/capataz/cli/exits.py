@@ -7,4 +7,6 @@ from collections.abc import Mapping
 from capataz.events.facts import OutcomeName
 
 MISUSE = 2
+UNFIT = 70
+"""A worker that has to be replaced: its process manager should start another."""
 EXITS: Mapping[OutcomeName, int] = {"completed": 0, "answered": 0, "partial": 3, "escalated": 4, "aborted": 5}

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from capataz.agent import Agent
 from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Store
+
+if TYPE_CHECKING:
+    from capataz.app import App
 
 _MANY = 10_000
 
@@ -21,6 +24,30 @@ def find_agent(named: str) -> Agent:
 
     Raises `Misuse` when there is none; what the user's own module raises while it is imported is let through.
     """
+    found = _load(named)
+    if not isinstance(found, Agent):
+        raise Misuse(f"{named!r} is a {type(found).__name__}, not an Agent")
+    return found
+
+
+def find_app(named: str, store: str | None) -> tuple[App, tuple[Agent, ...]]:
+    """The App of "module:name" with its agents; for an agent, an App made for it. `store` goes before the App's own."""
+    from capataz.app import App
+
+    found = _load(named)
+    if isinstance(found, Agent):
+        return App(store), (found,)
+    if not isinstance(found, App):
+        raise Misuse(f"{named!r} is a {type(found).__name__}, neither an App nor an Agent")
+    if not found.agents:
+        raise Misuse(f"{named!r} has no agents: write App(..., agents=[...])")
+    if store is not None:
+        raise Misuse(f"{named!r} is an App and has a store of its own: leave out --store")
+    return found, found.agents
+
+
+def _load(named: str) -> object:
+    """What "module:name" names."""
     module_name, colon, name = named.partition(":")
     if not colon or not module_name or not name:
         raise Misuse(f"{named!r} does not name an agent: write MODULE:AGENT, for example shop:support")
@@ -39,8 +66,6 @@ def find_agent(named: str) -> Agent:
         raise Misuse(f"{module_name!r} has no {name!r}; its agents are: {', '.join(known) or 'none'}")
     if callable(found):
         found = cast("Callable[[], object]", found)()
-    if not isinstance(found, Agent):
-        raise Misuse(f"{named!r} is a {type(found).__name__}, not an Agent")
     return found
 
 

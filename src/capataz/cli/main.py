@@ -28,6 +28,7 @@ class Home:
 COMMANDS: Mapping[str, Home] = {
     "run": Home("capataz.cli.run:run", "Run an agent's task to its end, and say honestly how it ended."),
     "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
+    "worker": Home("capataz.cli.worker:worker", "Drive submitted runs until told to stop. For a process manager."),
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
     "diagnose": Home("capataz.cli.diagnose:diagnose", "Find what went wrong in recorded runs of any framework."),
     "inbox": Home("capataz.cli.inbox:inbox", "List what waits for a person, show it, answer it."),

@@ -1,0 +1,171 @@
+"""A submitted run, seen from outside: ask how it stands, wait for its end, follow its events, call it off.
+
+A handle holds nothing but the run's id and where it is kept, so one can be made again in any process. It never drives
+a run: that is a worker's, and without one a run waits in the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from typing import Any, TypeVar, cast
+
+from capataz.engines.local import LocalEngine
+from capataz.events.facts import Event, RunEnded
+from capataz.guards.catalogue import default_guards
+from capataz.guards.watch import Watch
+from capataz.kernel.evolve import fold
+from capataz.kernel.state import Rules
+from capataz.mistakes import Misuse, NotFound
+from capataz.outcome import Aborted, Outcome
+from capataz.policy.policy import Policy
+from capataz.ports import Engine, JobRow, Queue, Store
+from capataz.runtime.report import outcome_of
+
+T = TypeVar("T")
+FIRST_LOOK, LAST_LOOK = 0.02, 0.5
+"""Seconds between two looks: they grow from the first to the last while nothing happens."""
+
+
+class Handle:
+    """A run in the queue, or driven by some worker, or over.
+
+    Each method has a form for asynchronous code (`apoll`, `await_`, `acancel`, `aevents`) and one for other code.
+    """
+
+    def __init__(
+        self, run: str, store: Store, engine: Engine, read: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    ) -> None:
+        self.run = run
+        self._store, self._engine, self._read = store, engine, read
+
+    def __repr__(self) -> str:
+        return f"Handle({self.run!r})"
+
+    async def apoll(self) -> Outcome | None:
+        """How the run ended; None while it has not. A run that waits for a person is `Escalated`, and may go on.
+
+        Raises `NotFound` when there is no such run.
+        """
+        row = await self._engine.look(self.run)
+        try:
+            state = fold(_rules(), await self._store.read(self.run))
+        except NotFound:
+            if row is None:
+                raise
+            return self._never_begun(row)
+        if state.over:
+            return self._read(outcome_of(state))
+        # A log that cannot be written any more is ended by the queue alone.
+        return self._never_begun(row) if row is not None else None
+
+    def _never_begun(self, row: JobRow) -> Outcome | None:
+        if row.state == "cancelled":
+            return Aborted("", "cancelled", run=self.run, detail=row.reason)
+        return Aborted("", "dead", run=self.run, detail=row.reason) if row.state == "dead" else None
+
+    async def await_(self, timeout: float = 3600.0) -> Outcome:  # noqa: ASYNC109 - the run itself is not cancelled
+        """The outcome, once there is one. Raises `TimeoutError` after so many seconds; the run goes on."""
+        async with asyncio.timeout(timeout):
+            pause = FIRST_LOOK
+            while (outcome := await self.apoll()) is None:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LAST_LOOK)
+            return outcome
+
+    async def acancel(self, reason: str = "cancelled") -> bool:
+        """Order the end of the run; True where there was something to end.
+
+        A run nobody has begun is over at once. Else its worker breaks it off within a beat, and it ends `Aborted` with
+        the reason "cancelled". An act that is under way cannot be called back: it becomes in doubt.
+        """
+        return await self._engine.cancel(self.run, reason)
+
+    async def aevents(self, after: int = -1, patience: float = 3600.0) -> AsyncGenerator[Event]:
+        """The run's events as they become durable, until it has ended or waits for a person.
+
+        Raises `TimeoutError` when nothing happens for `patience` seconds.
+        """
+        pause, until = FIRST_LOOK, time.monotonic() + patience
+        while True:
+            events, over = await self._news(after)
+            for event in events:
+                after = event.seq
+                yield event
+            if over:
+                return
+            if events:
+                pause, until = FIRST_LOOK, time.monotonic() + patience
+            elif time.monotonic() > until:
+                raise TimeoutError(f"nothing has happened in run {self.run} for {patience:g} s")
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LAST_LOOK)
+
+    async def _news(self, after: int) -> tuple[list[Event], bool]:
+        row = await self._engine.look(self.run)
+        over = row is None or row.state in ("waiting", "done", "dead", "cancelled")
+        try:
+            events = await self._store.read(self.run, after)
+        except NotFound:
+            if row is None:
+                raise
+            return [], over
+        return events, over or any(isinstance(event.fact, RunEnded) for event in events)
+
+    # ── for code that is not asynchronous ────────────────────────────────────────────────────────────────
+
+    def poll(self) -> Outcome | None:
+        """`apoll`, for code that is not asynchronous."""
+        return _sync(self.apoll(), "apoll()")
+
+    def wait(self, timeout: float = 3600.0) -> Outcome:
+        """`await_`, for code that is not asynchronous."""
+        return _sync(self.await_(timeout), "await_()")
+
+    def cancel(self, reason: str = "cancelled") -> bool:
+        """`acancel`, for code that is not asynchronous."""
+        return _sync(self.acancel(reason), "acancel()")
+
+    def events(self, after: int = -1, patience: float = 3600.0) -> Generator[Event]:
+        """`aevents`, for code that is not asynchronous."""
+        pause, until = FIRST_LOOK, time.monotonic() + patience
+        while True:
+            events, over = _sync(self._news(after), "aevents()")
+            for event in events:
+                after = event.seq
+                yield event
+            if over:
+                return
+            if events:
+                pause, until = FIRST_LOOK, time.monotonic() + patience
+            elif time.monotonic() > until:
+                raise TimeoutError(f"nothing has happened in run {self.run} for {patience:g} s")
+            time.sleep(pause)
+            pause = min(pause * 1.5, LAST_LOOK)
+
+
+def queue_of(store: Store) -> Queue:
+    """The queue beside a store's logs. Raises `Misuse` for a store that has none."""
+    make: Any = getattr(store, "queue", None)
+    if make is None:
+        raise Misuse(f"{type(store).__name__} has no queue: give it a method `queue()`, or run the task with `arun`")
+    return cast(Queue, make())
+
+
+def engine_of(store: Store) -> Engine:
+    """The engine that brings submitted runs to workers: the local one, over the store's own queue."""
+    return LocalEngine(queue_of(store))
+
+
+def _sync(work: Coroutine[Any, Any, T], instead: str) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise Misuse(f"an event loop is already running here: use `{instead}` of the handle")
+
+
+def _rules() -> Rules:
+    return Rules(Policy(), Watch(default_guards()))
