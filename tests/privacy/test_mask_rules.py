@@ -255,3 +255,44 @@ def test_a_summary_written_before_masking_was_on_is_masked_when_it_leaves(mask: 
     token = "ghp_" + "aB3dE6gH9j" * 3 + "kLmN12"
     assert mask.text(f"Deployed with token {token}") == "Deployed with token <API_KEY>"
     assert mask.text(f"Deployed with token {token[:30]}") == "Deployed with token <API_KEY>"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "1 ",
+        "6 1",
+        "(1)",
+        "12-",
+        "a@",
+        "a.",
+        "key=",
+        "password=",
+        "sk-",
+        "eyJ",
+        "8Q~",
+        "://a:",
+        "[at]",
+        "<EMAIL_1",
+        "\u200b1",
+    ],
+)
+def test_no_text_is_slow(mask: Mask, unit: str) -> None:
+    """No rule tries everything at every place: what took minutes would have to take two seconds."""
+    import time
+
+    def spent(size: int) -> float:
+        text = (unit * size)[:size]
+        start = time.process_time()
+        mask.text(text)
+        return time.process_time() - start
+
+    spent(100)
+    assert spent(40_000) < 2.0
+
+
+def test_keys_of_different_marks_are_all_found(mask: Mask) -> None:
+    text = (
+        "sk-abcdefgh12345678 x hf_abcdefghijklmnopqrst1234 y sk-bbbbbbbb12345678 z SG.aaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbb"
+    )
+    assert mask.text(text) == "<API_KEY> x <API_KEY> y <API_KEY> z <API_KEY>"

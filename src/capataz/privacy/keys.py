@@ -17,12 +17,12 @@ from capataz.privacy.found import Found, places
 _W = r"[A-Za-z0-9_-]"
 _A = r"[A-Za-z0-9]"
 _H = r"[0-9a-f]"
-_DIGIT = rf"(?={_W}*\d)"
+_DIGIT = rf"(?={_W}{{0,200}}\d)"
 
 FAMILIES: tuple[tuple[str, str], ...] = (
     # models
     ("sk-", rf"{_DIGIT}{_W}{{14,}}"),
-    ("sk_", rf"(?:live|test|prod)_{_W}{{10,}}|(?=\w*\d)\w{{24,}}"),
+    ("sk_", rf"(?:live|test|prod)_{_W}{{10,}}|(?=\w{{0,99}}\d)\w{{24,}}"),
     ("pk_", rf"(?:live|test|prod)_{_W}{{10,}}"),
     ("rk_", rf"(?:live|test|prod)_{_W}{{10,}}"),
     ("pk-lf-", rf"{_W}{{16,}}"),
@@ -34,7 +34,7 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("hf_", rf"{_A}{{20,}}"),
     ("api_org_", rf"{_A}{{20,}}"),
     ("r8_", rf"{_A}{{20,}}"),
-    ("fw_", rf"(?={_A}*\d){_A}{{20,}}"),
+    ("fw_", rf"(?={_A}{{0,99}}\d){_A}{{20,}}"),
     ("tvly-", rf"{_W}{{16,}}"),
     ("nvapi-", rf"{_W}{{20,}}"),
     ("pcsk_", rf"{_W}{{20,}}"),
@@ -42,10 +42,10 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("jina_", rf"{_W}{{20,}}"),
     ("tgp_v1_", rf"{_W}{{20,}}"),
     ("fc-", rf"{_H}{{30,}}"),
-    ("pa-", rf"(?={_W}*\d)(?={_W}*[A-Z]){_W}{{30,}}"),
+    ("pa-", rf"(?={_W}{{0,99}}\d)(?={_W}{{0,99}}[A-Z]){_W}{{30,}}"),
     # clouds
     ("AKIA", r"[A-Z0-9]{12,}"),
-    ("ASIA", r"(?=[A-Z]*\d)[A-Z0-9]{12,}"),
+    ("ASIA", r"(?=[A-Z]{0,99}\d)[A-Z0-9]{12,}"),
     ("ABIA", r"[A-Z0-9]{16}"),
     ("ACCA", r"[A-Z0-9]{16}"),
     ("ABSK", r"[A-Za-z0-9+/]{60,}={0,2}"),
@@ -55,8 +55,8 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("GOCSPX-", rf"{_W}{{16,}}"),
     ("1//0", rf"{_W}{{20,}}"),
     ("AQ.Ab", rf"{_W}{{20,}}"),
-    ("LTAI", rf"(?={_A}*\d){_A}{{16,}}"),
-    ("AKID", rf"(?={_A}*\d){_A}{{28,}}"),
+    ("LTAI", rf"(?={_A}{{0,99}}\d){_A}{{16,}}"),
+    ("AKID", rf"(?={_A}{{0,99}}\d){_A}{{28,}}"),
     ("AQVN", rf"{_W}{{30,}}"),
     ("dop_v1_", rf"{_H}{{32,}}"),
     ("doo_v1_", rf"{_H}{{32,}}"),
@@ -100,7 +100,7 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("rubygems_", rf"{_H}{{40,}}"),
     ("dckr_", rf"(?:pat|oat)_{_W}{{20,}}"),
     ("ATATT3", r"[\w=-]{20,}"),
-    ("ATBB", rf"(?={_A}*\d){_A}{{24,}}"),
+    ("ATBB", rf"(?={_A}{{0,99}}\d){_A}{{24,}}"),
     ("CLOJARS_", rf"{_A}{{40,}}"),
     ("CCIPAT_", rf"{_W}{{20,}}"),
     ("bkua_", rf"{_A}{{30,}}"),
@@ -123,14 +123,14 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("key-", rf"{_H}{{32}}"),
     ("SK", rf"{_H}{{32}}"),
     ("AC", rf"{_H}{{32}}"),
-    ("re_", r"(?=\w*\d)(?=\w*[A-Z])\w{20,}"),
+    ("re_", r"(?=\w{{0,99}}\d)(?=\w{{0,99}}[A-Z])\w{20,}"),
     ("discord.com/api/webhooks/", r"\d+/[\w-]{20,}"),
     ("discordapp.com/api/webhooks/", r"\d+/[\w-]{20,}"),
     # business
     ("whsec_", r"[A-Za-z0-9+/=]{16,}"),
     ("shp", rf"(?:at|ca|pa|ss)_{_A}{{20,}}"),
     ("sq0", rf"[a-z]{{3}}-{_W}{{20,}}"),
-    ("EAAA", rf"(?={_W}*\d){_W}{{40,}}"),
+    ("EAAA", rf"(?={_W}{{0,99}}\d){_W}{{40,}}"),
     ("EAAC", rf"{_A}{{30,}}"),
     ("rzp_", rf"(?:live|test)_{_A}{{10,}}"),
     ("shippo_", rf"(?:live|test)_{_H}{{30,}}"),
@@ -140,7 +140,7 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("pat-", rf"(?:na|eu)\d-{_H}{{8}}-{_W}{{20,}}"),
     ("lin_", rf"(?:api|oauth)_{_A}{{20,}}"),
     ("ntn_", rf"{_A}{{30,}}"),
-    ("secret_", rf"(?={_A}*\d)(?={_A}*[A-Z]){_A}{{30,}}"),
+    ("secret_", rf"(?={_A}{{0,99}}\d)(?={_A}{{0,99}}[A-Z]){_A}{{30,}}"),
     ("figd_", rf"{_W}{{20,}}"),
     ("CFPAT-", rf"{_W}{{30,}}"),
     ("tfp_", r"[\w.-]{30,}"),
@@ -226,8 +226,10 @@ def api_keys(text: str) -> list[Found]:
     found: list[Found] = []
     for mark, known in _marks():
         if mark in text:
+            done = 0
             for match in known.finditer(text):
-                _add_marked(text, match.start(), found)
+                if match.start() >= done:
+                    done = _add_marked(text, match.start(), found)
     for first, pattern in _by_letter():
         if first in text:
             found.extend(
@@ -255,19 +257,25 @@ def aws_secrets(text: str) -> list[Found]:
 
 
 def _around(text: str, mark: str, before: re.Pattern[str], after: re.Pattern[str]) -> Iterator[Found]:
+    done = 0
     for at in places(text, mark):
-        right = after.match(text, at + len(mark))
+        right = after.match(text, at + len(mark)) if at >= done else None
         if right is not None:
+            done = right.end()
             begin = max(0, at - 64)
             left = before.search(text[begin:at])
             if left is not None:
                 yield Found(begin + left.start(), right.end(), "key", mark)
 
 
-def _add_marked(text: str, at: int, found: list[Found]) -> None:
+def _add_marked(text: str, at: int, found: list[Found]) -> int:
+    """Add the keys whose first word ends at a mark; say where they end."""
+    end = 0
     back = _BACK.match(text[max(0, at - 14) : at][::-1])
     size = back.end() if back else 0
     for literal, pattern in _by_head().get(text[at - size : at + 1], ()):
         match = pattern.match(text, at - size)
         if match is not None:
             found.append(Found(*match.span(), "key", literal))
+            end = max(end, match.end())
+    return end

@@ -129,7 +129,7 @@ def _in_sources(text: str) -> Iterator[Found]:
 
 def after_names(text: str, low: str) -> Iterator[Found]:
     """Values given to names such as `api_key`, `DB_PASSWORD`, `Authorization`. `low` is the lower-case text."""
-    tried = [_assigned(text, low, at) for sign in "=:" for at in places(low, sign)]
+    tried = [found for sign in "=:" for found in _after_sign(text, low, sign)]
     tried += [_said(text, low, word, at) for word in _SPOKEN for at in places(low, word)]
     tried += [_bearer(text, word, at) for word in ("bearer", "basic ") for at in places(low, word)]
     yield from filter(None, tried)
@@ -138,6 +138,15 @@ def after_names(text: str, low: str) -> Iterator[Found]:
             kind, strength = secret_name(match["name"])
             if looks_secret(match["value"], strength, quoted=True):
                 yield Found(*match.span("value"), kind, "tag")
+
+
+def _after_sign(text: str, low: str, sign: str) -> Iterator[Found | None]:
+    done = 0
+    for at in places(low, sign):
+        found = _assigned(text, low, at) if at >= done else None
+        if found is not None:
+            done = found.end
+            yield found
 
 
 def _bearer(text: str, word: str, at: int) -> Found | None:
@@ -169,21 +178,22 @@ def _assigned(text: str, low: str, at: int) -> Found | None:
     last = _LAST.match(back)
     if last is None or not _HINT.search(last.group()[::-1]):
         return None
-    match = _SET.match(text, at)
     name = _NAME.match(back)
-    if match is None or name is None:
+    asked = back[last.end() : last.end() + 1] in _QUERY_SIGNS and last.group()[::-1] in _QUERY
+    word, strength = _promise(name.group()[::-1]) if name is not None else ("", "")
+    if not (asked or strength):
         return None
-    if back[last.end() : last.end() + 1] in _QUERY_SIGNS and last.group()[::-1] in _QUERY:
+    match = _SET.match(text, at)
+    if match is None:
+        return None
+    if asked:
         value = match["bare"] or ""
         known = len(value) >= 8 and any(char.isdigit() for char in value) and not _CODE.match(value)
         return Found(*match.span("bare"), "key", "query") if known else None
-    return _held(text, match, name.group()[::-1])
+    return _held(text, match, word, strength)
 
 
-def _held(text: str, match: re.Match[str], name: str) -> Found | None:
-    word, strength = _promise(name)
-    if not strength:
-        return None
+def _held(text: str, match: re.Match[str], word: str, strength: str) -> Found | None:
     start, end = _extent(text, match, word)
     value = text[start:end]
     if word == "cookie" and "=" in value and "<" not in value:
