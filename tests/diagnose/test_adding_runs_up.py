@@ -152,6 +152,16 @@ def test_the_page_needs_nothing_else_and_escapes_everything(tell: Told) -> None:
     assert "default-src 'none'" in text
 
 
+def test_reports_hold_no_secret_and_nobody_in_person(tell: Told) -> None:
+    mail, key = "ana.puig@example.com", "ghp_" + "a1B2c3D4e5F6" * 3
+    loop = [("refund", {"to": mail, "auth": key}, f"Error: {mail} with {key} was refused")] * 12
+    totals = feed(Totals(), [tell(loop, f"{mail} has 4711", f"Write to {mail}", False, f"run of {mail}")])
+    for text in (page(totals, {}, "t"), json.dumps(report_json(totals, {}))):
+        assert mail not in text
+        assert key not in text
+        assert "EMAIL" in text
+
+
 def test_the_page_says_first_what_fails_and_what_it_cost(tell: Told) -> None:
     text = page(feed(Totals(), several(tell, 60)), {}, "records")
     body = re.sub(r"<style>.*?</style>", "", text, flags=re.S)

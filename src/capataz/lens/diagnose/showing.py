@@ -1,19 +1,43 @@
-"""The few events a reader needs to believe a finding: those it rests on, the one before, and the end."""
+"""The few events a reader needs to believe a finding: those it rests on, the one before, and the end.
+
+What is kept to be shown is masked here, once, before it is shortened: a report travels further than the records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 
-from capataz.events.facts import Event, ModelReplied, ToolFinished, ToolRefused
-from capataz.lens.diagnose.findings import Diagnosis, Step
+from capataz.events.facts import (
+    JSON,
+    Call,
+    Event,
+    Fact,
+    MessageReceived,
+    ModelReplied,
+    RunEnded,
+    RunStarted,
+    ToolFinished,
+    ToolRefused,
+)
+from capataz.lens.diagnose.findings import Diagnosis, Finding, Pointer, Step
 from capataz.lens.words import line
+from capataz.privacy.mask import Mask
 
 _MOST = 16
 _LONGEST = 360
+_LOOKED_AT = 4_000
+"""Characters of one text that are masked and then shortened; what lies behind is never shown."""
+
+
+@cache
+def _mask() -> Mask:
+    return Mask()
 
 
 def steps_of(told: Diagnosis, events: Sequence[Event]) -> tuple[Step, ...]:
-    """At most 16 events of a run, in words, with those its findings and pointers rest on marked."""
+    """At most 16 events of a run, masked, in words, with those its findings and pointers rest on marked."""
     if not events:
         return ()
     marked: set[int] = set()
@@ -30,13 +54,65 @@ def steps_of(told: Diagnosis, events: Sequence[Event]) -> tuple[Step, ...]:
     return tuple(_step(events[place], events[place].seq in marked) for place in sorted(chosen))
 
 
+def masked(told: Diagnosis) -> Diagnosis:
+    """The diagnosis as it may leave: its words, values and ids without secrets and personal data."""
+    subject = replace(told.subject, id=_text(told.subject.id), task_key=_text(told.subject.task_key))
+    return replace(
+        told,
+        subject=subject,
+        findings=tuple(_finding(finding) for finding in told.findings),
+        cut=None if told.cut is None else _finding(told.cut),
+        pointers=tuple(_pointer(pointer) for pointer in told.pointers),
+    )
+
+
+def _finding(finding: Finding) -> Finding:
+    return replace(finding, words=_text(finding.words))
+
+
+def _pointer(pointer: Pointer) -> Pointer:
+    return replace(pointer, value=_text(pointer.value), detail=_text(pointer.detail))
+
+
 def _step(event: Event, marked: bool) -> Step:
     fact = event.fact
-    said = line(fact)
+    said = line(_covered(fact))
     turn = fact.turn if isinstance(fact, ModelReplied) else 0
     if isinstance(fact, (ToolFinished, ToolRefused)):
         turn = fact.call.turn
     return Step(event.seq, turn, said.head, clip(said.text, _LONGEST), marked, said.tone == "bad")
+
+
+def _covered(fact: Fact) -> Fact:
+    """The fact with everything somebody wrote masked."""
+    match fact:
+        case RunStarted():
+            return replace(fact, task=_text(fact.task), instructions="")
+        case MessageReceived():
+            return replace(fact, text=_text(fact.text))
+        case ModelReplied():
+            return replace(fact, text=_text(fact.text), thinking="", calls=tuple(_call(call) for call in fact.calls))
+        case ToolFinished():
+            return replace(fact, call=_call(fact.call), result=_value(fact.result), full=None)
+        case ToolRefused():
+            return replace(fact, call=_call(fact.call), message=_text(fact.message))
+        case RunEnded():
+            return replace(fact, answer=_text(fact.answer), detail=_text(fact.detail))
+        case _:
+            return fact
+
+
+def _call(call: Call) -> Call:
+    arguments = {_text(name): _value(value) for name, value in call.arguments.items()}
+    return replace(call, arguments=arguments, target=None if call.target is None else _text(call.target))
+
+
+def _value(value: JSON) -> JSON:
+    return _text(value) if isinstance(value, str) else _mask().value(value)
+
+
+def _text(text: str) -> str:
+    return _mask().text(text[:_LOOKED_AT])
 
 
 def clip(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from capataz.events.facts import Event
 from capataz.lens.diagnose.findings import FAILURES, Diagnosis, Failure, Finding, Shown, Spent
-from capataz.lens.diagnose.showing import steps_of
+from capataz.lens.diagnose.showing import masked, steps_of
 
 KEPT = 12
 """Worst runs kept with their steps, for each of the failures and for the pointers."""
@@ -318,7 +318,7 @@ class Totals:
         heap = self.worst.setdefault(name, [])
         place = (told.after.calls or told.errors + len(told.pointers), told.spent.calls, told.subject.id)
         if len(heap) < KEPT or place > heap[0][0]:
-            _push(heap, (place, Shown(told, steps_of(told, events))))
+            _push(heap, (place, Shown(masked(told), steps_of(told, events))))
 
     def _distanced(self, shown: Shown) -> Shown:
         told = shown.diagnosis
