@@ -325,7 +325,7 @@ def _escalation_answered(state: State, event: Event, fact: EscalationAnswered) -
     """Somebody decided: what stood in the way is taken away, and the run goes on from where it was."""
     state.escalated, state.stop, state.failure = None, None, None
     state.attempt, state.claims = 0, 0
-    state.answered_seq = event.seq
+    state.answered_seq, state.asked = event.seq, ""
     if fact.by == "supervisor":
         state.supervisions += 1
     waiting = next((view for _, view in sorted(state.calls.items()) if view.stage != "done"), None)
