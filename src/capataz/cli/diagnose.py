@@ -20,7 +20,7 @@ from capataz.ingest.parallel import Work, cores, fold_runs
 from capataz.ingest.report import Report
 from capataz.lens.diagnose.examine import Examiner
 from capataz.lens.diagnose.findings import FAILURES, Subject
-from capataz.lens.diagnose.page import page, percent, spent
+from capataz.lens.diagnose.page import BURST, page, percent, spent
 from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import Totals
 
@@ -173,10 +173,10 @@ def _print(totals: Totals, report: Report, out: Console) -> None:
         out.print(f"{failing:,} of {sums.runs:,} runs ({percent(failing, sums.runs)}) show one of the four failures.")
         out.print(_failures(totals))
         if sums.cut:
+            share = percent(sums.after.calls, sums.spent.calls)
             out.print(
-                f"After the point where the guards would have ended them, {sums.cut:,} runs used {spent(sums.after)}:"
+                f"The guards would have ended {sums.cut:,}. After that: {spent(sums.after)} ({share} of all calls)."
             )
-            out.print(f"{percent(sums.after.calls, sums.spent.calls)} of all calls.", end=" ")
             out.print(f"Good runs that would have been ended: {sums.good_cut:,} of {sums.good:,}.")
         out.print(_sources(totals))
     _reading(report, out)
@@ -189,15 +189,9 @@ def _failures(totals: Totals) -> Table:
     for name in ("failure", "runs", "kinds"):
         table.add_column(name, justify="right" if name == "runs" else "left")
     for failure, title in FAILURES.items():
-        kinds = sorted(
-            ((kind, sums) for (owner, kind), sums in totals.kinds.items() if owner == failure),
-            key=lambda pair: -pair[1].runs,
-        )
-        table.add_row(
-            title,
-            f"{totals.all.failures.get(failure, 0):,}",
-            ", ".join(f"{kind} {sums.runs:,}" for kind, sums in kinds),
-        )
+        kinds = [(kind, sums.runs) for (owner, kind), sums in totals.kinds.items() if owner == failure]
+        named = [f"{kind} {runs:,}" for kind, runs in sorted(kinds, key=lambda pair: -pair[1]) if kind != BURST]
+        table.add_row(title, f"{totals.all.failures.get(failure, 0):,}", ", ".join(named))
     return table
 
 
