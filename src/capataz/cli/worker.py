@@ -13,14 +13,17 @@ import signal
 import sys
 
 import click
+import orjson
 
 from capataz.agent import Agent
 from capataz.app import App
 from capataz.cli.exits import UNFIT
 from capataz.cli.finding import find_app
-from capataz.cli.options import store as store_option
+from capataz.cli.options import as_json, store as store_option
 from capataz.runtime.shift import Shift, Terms
 from capataz.runtime.watchdog import Pace, Unfit
+
+_log = logging.getLogger("capataz.worker")
 
 
 @click.command()
@@ -33,6 +36,7 @@ from capataz.runtime.watchdog import Pace, Unfit
 @click.option("--stall", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds a loop may block.")
 @click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds to stop in.")
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@as_json
 def worker(
     target: str,
     store: str | None,
@@ -43,6 +47,7 @@ def worker(
     stall: float,
     drain: float,
     until_idle: bool,
+    as_json: bool,
 ) -> None:
     """Drive the submitted runs of the App (or of the one agent) that MODULE holds under this name.
 
@@ -54,18 +59,31 @@ def worker(
       capataz worker shop:app --slots 50
       capataz worker shop:support --store sqlite:////var/lib/capataz.db
     """
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    _log_to_stderr(as_json)
     app, agents = find_app(target, store)
     pace = Pace(beat=beat, stall=stall, drain=drain, poll=min(0.5, beat))
     terms = Terms(slots, per_tenant, crashes, pace)
     asyncio.run(_work(app, agents, terms, until_idle))
 
 
+def _log_to_stderr(as_json: bool) -> None:
+    """A line for each thing worth knowing; with `as_json` each is an object, for whoever collects them."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        said = {"at": record.created, "level": record.levelname.lower(), "message": super().format(record)}
+        return orjson.dumps(said).decode()
+
+
 async def _work(app: App, agents: tuple[Agent, ...], terms: Terms, until_idle: bool) -> None:
     shift = app.worker(*agents, terms=terms, on_unfit=_replace)
     _listen(shift)
     names = ", ".join(agent.name for agent in agents)
-    click.echo(f"worker {shift.name}: {terms.slots} slots for {names}, from {app.store_url}", err=True)
+    _log.info("worker %s: %d slots for %s, from %s", shift.name, terms.slots, names, app.store_url)
     unfit = await shift.work(until_idle)
     if unfit is not None:
         _end(unfit)
@@ -81,7 +99,7 @@ def _listen(shift: Shift) -> None:
         if told:
             os._exit(128 + number)
         told.append(number)
-        click.echo("draining: a second signal ends it at once", err=True)
+        _log.info("draining; a second signal ends it at once")
         shift.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -96,6 +114,6 @@ def _replace(unfit: Unfit) -> None:
 
 def _end(unfit: Unfit) -> None:
     # Threads and tasks that do not come back would hold up any other way out.
-    click.echo(f"this worker has to be replaced: {unfit.reason}", err=True)
+    _log.error("this worker has to be replaced: %s", unfit.reason)
     sys.stderr.flush()
     os._exit(UNFIT)

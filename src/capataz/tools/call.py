@@ -9,32 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from capataz.events.facts import ACTING, JSON, Call, Fault
+from capataz.events.facts import ACTING, Call, Fault
 from capataz.faults.classify import ToolFaults
 from capataz.tools.define import Tool
 from capataz.tools.faulting import fault_of, may_have_acted
+from capataz.tools.isolate import Died, run_isolated
 from capataz.tools.results import Changed, NoJson, ToolError, as_json, cut
 from capataz.tools.signature import BadArguments, ToolContext
+from capataz.tools.used import Used as Used
 from capataz.tools.usercode import Ending, Raised, Returned, Threads, TimedOut, run_user_code
 from capataz.tools.wording import short_error
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What came of using a tool: the fields of `ToolFinished` that the tool decides."""
-
-    result: JSON
-    """What the model sees."""
-    error: bool = False
-    fault: Fault | None = None
-    in_doubt: bool = False
-    """An act that may have taken effect although it did not say so."""
-    full: str | None = None
-    """The whole text, when `result` had to be cut."""
-    state_changed: bool | None = None
 
 
 async def use(
@@ -66,9 +53,11 @@ async def use(
 
     try:
         async with asyncio.timeout(silence or limit * 2) as quiet:
+            alive = _beating(context, quiet, silence) if silence is not None else context
             if tool.signature.context is not None:
-                alive = _beating(context, quiet, silence) if silence is not None else context
                 arguments[tool.signature.context] = _from_any_thread(alive)
+            if tool.isolate:
+                return _apart(tool, await run_isolated(tool, call, alive, limit))
             ending = await run_user_code(
                 tool.function,
                 arguments,
@@ -80,6 +69,17 @@ async def use(
     except TimeoutError:
         ending = TimedOut(silence or limit)
     return _ended(tool, faults, ending)
+
+
+def _apart(tool: Tool, ending: Used | TimedOut | Died) -> Used:
+    """How a tool in a process of its own ended. One that was killed may have acted before."""
+    match ending:
+        case Died(words):
+            return _in_doubt(tool, _failed(words, Fault("unknown", "process-died", words, origin="tool")))
+        case TimedOut():
+            return _timed_out(tool, ending)
+        case used:
+            return used
 
 
 def _beating(context: ToolContext, quiet: asyncio.Timeout, silence: float) -> ToolContext:

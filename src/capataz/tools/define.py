@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -67,6 +68,10 @@ class Tool(Generic[P, R]):
     asynchronous: bool = field(repr=False, default=False)
     agent: str | None = None
     approve: Literal[True] | ReadBack | None = field(repr=False, default=None)
+    restore: bool = True
+    """Whether it is given the person's own data where the model only had placeholders."""
+    isolate: bool = False
+    memory: int = 2048
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -149,9 +154,12 @@ def tool(
     repeatable: bool = False,
     settle: float = 0.0,
     approve: bool | Callable[..., Any] = False,
+    restore: bool = True,
     name: str | None = None,
     description: str | None = None,
     max_result: int = 20_000,
+    isolate: bool = False,
+    memory: int = 2048,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 @overload
 def tool(
@@ -166,9 +174,12 @@ def tool(
     repeatable: bool = False,
     settle: float = 0.0,
     approve: bool | Callable[..., Any] = False,
+    restore: bool = True,
     name: str | None = None,
     description: str | None = None,
     max_result: int = 20_000,
+    isolate: bool = False,
+    memory: int = 2048,
 ) -> Tool[P, R]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -182,9 +193,12 @@ def tool(
     repeatable: bool = False,
     settle: float = 0.0,
     approve: bool | Callable[..., Any] = False,
+    restore: bool = True,
     name: str | None = None,
     description: str | None = None,
     max_result: int = 20_000,
+    isolate: bool = False,
+    memory: int = 2048,
 ) -> Any:
     """Offer a function (sync or async, a method, a `functools.partial`) to agents. Used bare or with arguments.
 
@@ -198,8 +212,11 @@ def tool(
       None or an exception: unknown.
     - `repeatable`: the same act may be done twice in one task.
     - `settle`: seconds after which a "no" from `confirm` is final.
+    - `restore`: False gives it the placeholders the model used instead of the person's own data behind them.
     - `approve`: True, or a quick synchronous rule on the arguments: a person has to say yes before the act.
     - `max_result`: characters of the result the model is shown; the log keeps all of it.
+    - `isolate`: run each call in a process of its own, which is killed with all its descendants at the limit. The
+      function has to stand at the top of a module; `memory` is the most it may use, in megabytes.
 
     Raises `ToolMisuse` when the function cannot be offered as it is written.
 
@@ -224,8 +241,11 @@ def tool(
             repeatable=repeatable,
             settle=settle,
             approve=approve,
+            restore=restore,
             words=description,
             max_result=max_result,
+            isolate=isolate,
+            memory=memory,
         )
 
     if function is not None:
@@ -250,11 +270,16 @@ def _make(
     repeatable: bool,
     settle: float,
     approve: bool | Callable[..., Any],
+    restore: bool,
     words: str | None,
     max_result: int,
+    isolate: bool,
+    memory: int,
 ) -> Tool[..., Any]:
     name = _name_of(function, name)
     _refuse_nonsense(name, kind, timeout, settle, max_result)
+    if isolate:
+        _refuse_unreachable(function, name, memory)
     if inspect.isgeneratorfunction(plain(function)) or inspect.isasyncgenfunction(plain(function)):
         raise ToolMisuse(f"tool {name}: it is a generator function; return a list")
     signature = read_signature(function, name, scope)
@@ -275,6 +300,9 @@ def _make(
         readback=read_readback(confirm, name, signature.names) if confirm is not None else None,
         asynchronous=is_async(function),
         approve=_approve(approve, name, signature.names),
+        restore=restore,
+        isolate=isolate,
+        memory=memory,
     )
 
 
@@ -320,6 +348,20 @@ def _refuse_nonsense(name: str, kind: str, timeout: float, settle: float, max_re
         raise ToolMisuse(f"tool {name}: settle={settle!r}: give seconds, 0 or more")
     if max_result < 200:
         raise ToolMisuse(f"tool {name}: max_result={max_result!r}: a model needs at least 200 characters")
+
+
+def _refuse_unreachable(function: Callable[..., Any], name: str, memory: int) -> None:
+    """Another process has to find the function by its module and name."""
+    place = str(getattr(function, "__qualname__", "<none>"))
+    if "<" in place or getattr(function, "__self__", None) is not None:
+        raise ToolMisuse(
+            f"tool {name}: isolate=True runs it in another process, which can only find functions that stand at the "
+            "top of a module: move it there"
+        )
+    if os.name != "posix":
+        raise ToolMisuse(f"tool {name}: isolate=True needs a POSIX system: process groups can be killed only there")
+    if memory < 64:
+        raise ToolMisuse(f"tool {name}: memory={memory!r}: an interpreter needs at least 64 megabytes")
 
 
 def _instead(name: str, names: tuple[str, ...]) -> str:

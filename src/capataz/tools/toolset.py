@@ -58,6 +58,11 @@ class Toolset:
         return tuple(tool.facts for tool in self._tools.values())
 
     @cached_property
+    def sealed(self) -> frozenset[str]:
+        """Names of the tools that are given placeholders, not the personal data behind them."""
+        return frozenset(tool.name for tool in self._tools.values() if not tool.restore)
+
+    @cached_property
     def digest(self) -> str:
         """The same for the same names, kinds, targets, descriptions and schemas, in whatever order."""
         told = [
