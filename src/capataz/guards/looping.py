@@ -53,7 +53,7 @@ class Repeating(Shared[None]):
 
     def _in_a_row(self, step: Step) -> Signal | None:
         limit = self._limit(step)
-        urgent = step.batch > self.thresholds.batch
+        urgent = step.reader.batch > self.thresholds.batch
         if step.run != limit.nudge and step.run < limit.stop and not urgent:
             return None
         advice: Advice = "stop" if urgent or step.run >= limit.stop else "nudge"
@@ -125,16 +125,8 @@ class Cycling(Shared[Ring]):
     def see(self, state: Ring, event: Event, step: Step | None) -> Signal | None:
         if step is None or step.free:
             return None
-        if step.chapter != state.chapter:
-            state.pairs.clear()
-            state.steps.clear()
-            state.told.clear()
-            state.chapter, state.stale = step.chapter, 0
-        if step.page != state.page:
-            state.page, state.stale, state.told_run = step.page, 0, 0
-            state.pairs.clear()
-            state.steps.clear()
-            state.matched = [0] * (LONGEST_CYCLE + 1)
+        if step.reader.page != state.page:
+            _turn_page(state, step)
         found = self._match(state, step)
         if step.plain and not state.stale:
             return found
@@ -245,6 +237,19 @@ class Cycling(Shared[Ring]):
             f"Your last {state.stale} calls only brought back what you already had, and you changed nothing in "
             "between. Use what you know, change something, or say what blocks you.",
         )
+
+
+def _turn_page(state: Ring, step: Step) -> None:
+    """Somebody spoke or the context was compressed: what came before is forgiven, but a ring that was told of is not,
+    unless it was a person who spoke.
+    """
+    state.page, state.stale, state.told_run = step.reader.page, 0, 0
+    state.pairs.clear()
+    state.steps.clear()
+    state.matched = [0] * (LONGEST_CYCLE + 1)
+    if step.chapter != state.chapter:
+        state.chapter = step.chapter
+        state.told.clear()
 
 
 def _is_waiting(members: list[Place]) -> bool:

@@ -77,10 +77,10 @@ class Step:
 
     The hashes hold within one process; `name` is the same everywhere. `changed` is what the tool says of the world (an
     error that says nothing changed nothing). `new` says that this call never had this result since the world last
-    moved, and `before` where it had, this time included, after how often. `waits` is set where the call only lets time
-    pass, `patient` where the step before waited or polled, `moved` where this step itself moved the world, `plain`
-    where it succeeded and brought news. What is a property is worked out when asked, since most steps are never asked;
-    those that say "now" are true only until the next step is read.
+    moved, and `before` where it had, this time included, after how often. `free` is set where repeating is the task,
+    `waits` where the call only lets time pass, `patient` where the step before waited or polled, `moved` where this
+    step itself moved the world, `plain` where it succeeded and brought news. What is a property is worked out when
+    asked, since most steps are never asked; those that say "now" are true only until the next step is read.
     """
 
     reader: Reader
@@ -98,6 +98,7 @@ class Step:
     moved: bool
     new: bool
     before: list[int]
+    free: bool
     waits: bool
     patient: bool
     plain: bool
@@ -128,11 +129,6 @@ class Step:
         return 0 if self.call.target is None else hash((self.tool, self.call.target))
 
     @property
-    def free(self) -> bool:
-        """Repeating this is the task."""
-        return self.tool in self.reader.free
-
-    @property
     def shell(self) -> bool:
         """A tool that acts was used to look: a silent command is no empty search."""
         return not self.acting and (self.tool in self.reader.shells or _is_shell_by_name(self.tool))
@@ -153,24 +149,9 @@ class Step:
         return self.reader.chapter
 
     @property
-    def page(self) -> int:
-        """Now: how often anybody has spoken or the context was compressed."""
-        return self.reader.page
-
-    @property
-    def number(self) -> int:
-        """Now: counts the steps."""
-        return self.reader.number
-
-    @property
     def run(self) -> int:
         """Now: how many steps in a row were this very pair."""
         return self.reader.run
-
-    @property
-    def batch(self) -> int:
-        """Now: how many of those came in this turn."""
-        return self.reader.batch
 
 
 _Aside: TypeAlias = tuple[str | bytes, Kind, bool]
@@ -209,6 +190,9 @@ class Reader:
         order they ended in, once all have ended or the run goes on without them.
         """
         fact = event.fact
+        if type(fact) is ModelReplied and not self._held:
+            self._asked = len(fact.calls)
+            return ()
         if type(fact) in CALLS:
             if self._asked < 2:
                 return self._steps(event)
@@ -277,7 +261,7 @@ class Reader:
         patient, self._patient = self._patient, waits or kind == "poll"
         return Step(
             self, event, call, tool, kind, acting, arguments, key, pair, error,
-            _words(event.fact) if error else _NO_WORDS, changed, moved, new, places, waits, patient,
+            _words(event.fact) if error else _NO_WORDS, changed, moved, new, places, tool in self.free, waits, patient,
             not error and new and self.run == 1,
         )  # fmt: skip
 

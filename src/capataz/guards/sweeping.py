@@ -81,7 +81,7 @@ class Sweeping(Shared[Sweeps]):
         span = span_of(step.call.arguments)
         if span is None:
             return None
-        epoch = (step.epoch, step.page)
+        epoch = (step.epoch, step.reader.page)
         if epoch != state.epoch:
             state.epoch, state.stale = epoch, 0
             state.tracks.clear()

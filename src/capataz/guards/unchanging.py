@@ -76,9 +76,9 @@ class Unchanging(Shared[Targets]):
     def see(self, state: Targets, event: Event, step: Step | None) -> Signal | None:
         if step is None:
             return None
-        if step.free or step.error or step.number != state.number + 1:
+        if step.free or step.error or step.reader.number != state.number + 1:
             state.row_tool = ""
-        state.number = step.number
+        state.number = step.reader.number
         if step.free or step.error:
             return None
         if step.chapter != state.chapter:
@@ -196,8 +196,8 @@ class Rewording(Shared[Said]):
     def see(self, state: Said, event: Event, step: Step | None) -> Signal | None:
         if step is None:
             return None
-        before = state.first if step.number == state.number + 1 else None
-        state.number = step.number
+        before = state.first if step.reader.number == state.number + 1 else None
+        state.number = step.reader.number
         if step.target == 0 or step.error or step.free or len(step.arguments) > SHORT:
             state.first = None
             return None
