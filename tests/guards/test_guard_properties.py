@@ -75,13 +75,13 @@ def _verdicts(replayed: Replayed) -> list[tuple[str, str, str]]:
     return [(one.signal.guard, one.signal.kind, one.verdict.action) for one in replayed.fired]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(replies, st.randoms(use_true_random=False))
 def test_the_order_in_which_calls_of_a_reply_end_changes_no_verdict(said: list[list[Any]], order: Random) -> None:
     assert _verdicts(replay(_events(said), WATCH)) == _verdicts(replay(_events(said, order=order), WATCH))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(replies, st.randoms(use_true_random=False))
 def test_noise_changes_no_verdict(said: list[list[Any]], noise: Random) -> None:
     assert _verdicts(replay(_events(said), WATCH)) == _verdicts(replay(_events(said, noise=noise), WATCH))

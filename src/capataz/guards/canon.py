@@ -122,14 +122,18 @@ def argument_bytes(arguments: Mapping[str, JSON]) -> bytes:
     """
     if not arguments:
         return b"{}"
-    noise = _noise_among(tuple(arguments))
-    if noise:
-        arguments = {key: value for key, value in arguments.items() if key not in noise}
+    arguments = meaningful(arguments)
     data = _dumps(arguments)
     if not _is_untidy(data):
         return data
     data = _dumps({key: _tidy(value) if isinstance(value, str) else value for key, value in arguments.items()})
     return _WHOLE.sub(rb"\1", data) if b".0" in data else data
+
+
+def meaningful(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The arguments without those that are noise by their name."""
+    noise = _noise_among(tuple(arguments))
+    return {key: value for key, value in arguments.items() if key not in noise} if noise else arguments
 
 
 def _is_untidy(data: bytes) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
+from capataz.guards.canon import meaningful
 from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.guards.reading import SHOWN, Step
 from capataz.guards.shape import is_empty
@@ -117,7 +118,7 @@ def _hunt(state: Hunts, step: Step) -> Hunt:
 
 def _counts(hunt: Hunt, step: Step) -> bool:
     """Whether this is the same question again: not in the same batch, through other filters, or a scan going on."""
-    arguments = step.call.arguments
+    arguments = meaningful(step.call.arguments)
     previous, hunt.last = hunt.last, arguments
     way = hash((step.tool, *sorted(arguments)))
     other_way = way not in hunt.ways and step.tool in hunt.tools

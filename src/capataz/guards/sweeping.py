@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
+from capataz.guards.canon import meaningful
 from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.guards.reading import SHOWN, Step, trim
 from capataz.guards.shared import Shared
@@ -78,7 +79,7 @@ class Sweeping(Shared[Sweeps]):
     def see(self, state: Sweeps, event: Event, step: Step | None) -> Signal | None:
         if step is None or step.acting or step.error or step.free:
             return None
-        span = span_of(step.call.arguments)
+        span = span_of(meaningful(step.call.arguments))
         if span is None:
             return None
         epoch = (step.epoch, step.reader.page)
