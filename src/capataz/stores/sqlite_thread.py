@@ -16,42 +16,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 from capataz.mistakes import StoreError
+from capataz.stores.asking import Answer, Request, deliver
 from capataz.stores.sqlite_file import explain, is_busy
 
 T = TypeVar("T")
 MOST_BYTES = 8 * 1024 * 1024
 """Of payload in one transaction: beyond it the requests of a burst would wait for one another too long."""
-
-
-@dataclass(slots=True, eq=False)
-class Request(Generic[T]):
-    """Something to do with the connection, and the future that waits for it."""
-
-    perform: Callable[[sqlite3.Connection], T]
-    doing: str
-    size: int
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[T]
-    timer: asyncio.TimerHandle | None = None
-    abandoned: bool = False
-    """Nobody waits any more because time is up: if it was not begun yet, it never will be."""
-
-    def answer(self, value: T | StoreError) -> None:
-        """In the loop's own thread."""
-        if self.timer is not None:
-            self.timer.cancel()
-        if self.future.done():
-            return
-        if isinstance(value, StoreError):
-            self.future.set_exception(value)
-        else:
-            self.future.set_result(value)
-
-
-Answer: TypeAlias = "tuple[Request[Any], Any]"
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +40,7 @@ class Hand:
     """Seconds until a request without an answer fails."""
     busy: float
     """Seconds another process may hold the file."""
-    _queue: SimpleQueue[Request[Any] | None] = field(default_factory=SimpleQueue)
+    _queue: SimpleQueue[Request[sqlite3.Connection, Any] | None] = field(default_factory=SimpleQueue)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
     _stopped: bool = False
@@ -101,7 +74,7 @@ class Hand:
         if thread.is_alive():
             raise StoreError(f"could not close {self.path}: the disk has not answered for {self.timeout:g} s")
 
-    def _give_up(self, request: Request[Any]) -> None:
+    def _give_up(self, request: Request[sqlite3.Connection, Any]) -> None:
         request.abandoned = True
         request.answer(
             StoreError(
@@ -124,9 +97,9 @@ class Hand:
                     self._refuse(waiting)
         self._let_go()
 
-    def _gather(self) -> tuple[list[Request[Any]], bool]:
+    def _gather(self) -> tuple[list[Request[sqlite3.Connection, Any]], bool]:
         """The next requests for one transaction, and whether there is anything to do after them."""
-        group: list[Request[Any]] = []
+        group: list[Request[sqlite3.Connection, Any]] = []
         size = 0
         request = self._queue.get()
         while request is not None:
@@ -141,7 +114,9 @@ class Hand:
                 return group, True
         return group, False
 
-    def _work(self, group: Sequence[Request[Any]], waiting: list[Request[Any]]) -> None:
+    def _work(
+        self, group: Sequence[Request[sqlite3.Connection, Any]], waiting: list[Request[sqlite3.Connection, Any]]
+    ) -> None:
         """Answer every request of the group; those answered leave `waiting`."""
         if not group:
             return
@@ -160,7 +135,7 @@ class Hand:
         for request, _ in answers:
             waiting.remove(request)
 
-    def _together(self, group: Sequence[Request[Any]]) -> list[Answer]:
+    def _together(self, group: Sequence[Request[sqlite3.Connection, Any]]) -> list[Answer]:
         """One transaction. What a request refuses (`StoreError`) is its own affair and has changed nothing."""
         if self._connection is None:
             self._connection = self.open()
@@ -191,12 +166,12 @@ class Hand:
         """Whether others of the group may fare better: not when the file cannot be had at all."""
         return not (isinstance(error, sqlite3.Error) and is_busy(error))
 
-    def _words(self, error: Exception, request: Request[Any]) -> StoreError:
+    def _words(self, error: Exception, request: Request[sqlite3.Connection, Any]) -> StoreError:
         if isinstance(error, sqlite3.Error):
             return explain(error, self.path, request.doing)
         return StoreError(f"could not {request.doing} {self.path}: a value cannot be stored ({error})")
 
-    def _refuse(self, waiting: Sequence[Request[Any]]) -> None:
+    def _refuse(self, waiting: Sequence[Request[sqlite3.Connection, Any]]) -> None:
         """The thread is about to end with an unforeseen error: the next request starts another one."""
         self._let_go()
         with self._lock:
@@ -209,20 +184,3 @@ class Hand:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def deliver(answers: Sequence[Answer]) -> None:
-    """Hand the answers to the loops that wait for them, each loop woken once."""
-    loops: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
-    for answer in answers:
-        loops.setdefault(answer[0].loop, []).append(answer)
-    for loop, own in loops.items():
-        try:
-            loop.call_soon_threadsafe(_answer_all, own)
-        except RuntimeError:  # the loop was closed: nobody is left to be told
-            continue
-
-
-def _answer_all(answers: Sequence[Answer]) -> None:
-    for request, value in answers:
-        request.answer(value)
