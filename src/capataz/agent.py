@@ -211,10 +211,10 @@ class Agent:
 
     def prepare(self, app: App) -> Spec:
         """Everything resolved and checked, so that a mistake shows before the run begins. Opens nothing."""
-        from capataz.guards.catalogue import default_guards
         from capataz.guards.watch import Watch
         from capataz.kernel.state import Rules
         from capataz.models.prices import context_window
+        from capataz.policy.thresholds import enabled_guards
         from capataz.runtime.launch import Spec
         from capataz.runtime.typed import TypedAnswer
         from capataz.runtime.worker import Worker
@@ -244,7 +244,7 @@ class Agent:
             role=self.role,
             instructions=self.instructions,
             worker=worker,
-            rules=Rules(policy, Watch((*default_guards(policy.thresholds), *self.guards))),
+            rules=Rules(policy, Watch((*enabled_guards(policy), *self.guards))),
             ceilings=self.budget.ceilings(),
             versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
             overhead=declared + len(system.encode()),

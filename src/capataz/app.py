@@ -15,10 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from capataz.events.facts import Event
+from capataz.events.facts import Event, Row
+from capataz.faults.classify import ToolFaults
 from capataz.mistakes import Misuse, PolicyMisuse
 from capataz.outcome import Outcome
 from capataz.policy.policy import Policy
+from capataz.policy.table import PASSING
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
@@ -40,8 +42,9 @@ class App:
     for a log that ends with the process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
     `prices` are dollars per million input and output tokens, by model name; they win over the library's.
     `policy` is a `Policy` or the path of a policy file. `webhook` is an address that is told when a run waits for a
-    person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`. `agents` are those whose submitted
-    runs its workers drive.
+    person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`. `faults` says which row of the
+    fault table exceptions of your own belong to, when a tool raises them: `{OutOfStock: "invalid_input"}`. `agents` are
+    those whose submitted runs its workers drive.
 
     >>> App("memory:").store_url
     'memory:'
@@ -56,6 +59,7 @@ class App:
         clock: Clock | None = None,
         chance: Chance | None = None,
         webhook: str | None = None,
+        faults: Mapping[type[BaseException], Row] | None = None,
         agents: Sequence[Agent] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
@@ -69,6 +73,7 @@ class App:
             name: (Decimal(str(first)), Decimal(str(second))) for name, (first, second) in (prices or {}).items()
         }
         self._models: dict[tuple[str, str | None, str | None], tuple[Model, str]] = {}
+        self._faults = ToolFaults(_rows(faults or {}))
         self._yard: Yard | None = None
         self._webhook = self._hook(webhook) if webhook is not None else None
 
@@ -215,11 +220,18 @@ class App:
             from capataz.tools.usercode import Threads
 
             clock, chance = self._clock or RealClock(), self._chance or RealChance()
-            around = Surroundings(Gateway(clock, self._prices), clock, chance, Threads())
+            around = Surroundings(Gateway(clock, self._prices), clock, chance, Threads(), faults=self._faults)
             owner = f"{platform.node()}-{os.getpid()}-{chance.identity()}"
             hook = self._webhook
             self._yard = Yard(self.store, around, owner, on_escalation=hook.tell if hook is not None else None)
         return self._yard
+
+
+def _rows(faults: Mapping[type[BaseException], Row]) -> Mapping[type[BaseException], Row]:
+    for kind, row in faults.items():
+        if row not in PASSING | {"invalid_input", "auth", "contract", "unknown"}:
+            raise Misuse(f"App(faults={{{kind.__name__}: {row!r}}}): there is no row {row!r} for errors of tools")
+    return dict(faults)
 
 
 def read_policy(path: str | Path) -> Policy:

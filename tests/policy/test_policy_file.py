@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -176,6 +178,19 @@ def test_the_table_is_exhaustive() -> None:
     for row in ROWS:
         with pytest.raises(PolicyMisuse, match=f"no rule for {row}"):
             FaultTable({name: rule for name, rule in DEFAULT_TABLE.items() if name != row})
+
+
+def test_a_row_without_a_rule_is_found_when_the_table_is_imported() -> None:
+    """With a row nobody gave a rule to, the module cannot be imported; a type checker says so before."""
+    code = (
+        "import typing, capataz.events.values as values, capataz.events.facts as facts\n"
+        "rows = typing.Literal[(*typing.get_args(facts.Row), 'bad')]\n"
+        "values.Row = facts.Row = rows\n"
+        "import capataz.policy.table"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.returncode != 0
+    assert "'bad'" in ran.stderr
 
 
 def test_our_own_limit_is_never_retried() -> None:

@@ -8,7 +8,21 @@ from typing import Any
 
 import pytest
 
-from capataz import Agent, Answered, Budget, Completed, Decision, Escalated, Outcome, Partial, Policy, ToolError, tool
+from capataz import (
+    Agent,
+    Answered,
+    App,
+    Budget,
+    Completed,
+    Decision,
+    Escalated,
+    Misuse,
+    Outcome,
+    Partial,
+    Policy,
+    ToolError,
+    tool,
+)
 from capataz.events.facts import (
     Call,
     Event,
@@ -26,7 +40,7 @@ from capataz.kernel.evolve import fold
 from capataz.policy.table import FaultTable, Override
 from capataz.runtime.inbox import answer
 from capataz.stores.memory import MemoryStore
-from capataz.testing.scripted import ScriptedModel, calls, says
+from capataz.testing.scripted import FakeChance, ScriptedModel, calls, says
 from tests.runtime.conftest import World
 
 Raise = Callable[[int], BaseException | None]
@@ -191,6 +205,19 @@ async def test_a_hung_look_is_repeated_once_and_no_more(world: World) -> None:
     assert len(seen) == 2
 
 
+async def test_an_exception_of_ones_own_is_in_the_row_one_says(world: World) -> None:
+    class ShopClosed(Exception):
+        pass
+
+    seen: list[int] = []
+    agent = Agent("clerk", ScriptedModel(LOOK, says("ok")), [looking(until(2, ShopClosed()), seen)], role="talking")
+    async with App(MemoryStore(), clock=world.clock, chance=FakeChance(), faults={ShopClosed: "transient"}) as app:
+        await agent.arun("is 81 paid?", app=app)
+    assert len(seen) == 2
+    with pytest.raises(Misuse, match="no row 'odd'"):
+        App("memory:", faults={ShopClosed: "odd"})  # type: ignore[dict-item]
+
+
 # ── what needs a person ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -282,8 +309,6 @@ async def test_tries_are_counted_across_a_crash(world: World) -> None:
 
 
 async def resumed(world: World, agent: Agent, events: list[Event]) -> list[Any]:
-    from capataz import App
-
     async with App(MemoryStore(), clock=world.clock, chance=world.app.yard().around.chance) as app:
         lease = await app.store.claim("run-x", "dead")
         await app.store.append(lease, 0, events)

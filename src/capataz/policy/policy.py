@@ -15,7 +15,7 @@ import orjson
 
 from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.policy.breaker import DEFAULT_BREAKER, BreakerRule
-from capataz.policy.table import FaultTable
+from capataz.policy.table import DEFAULT_FAULTS, FaultTable
 
 Mode = Literal["enforce", "observe", "off"]
 
@@ -28,7 +28,7 @@ class Policy:
     'observe'
     """
 
-    faults: FaultTable = field(default_factory=FaultTable)
+    faults: FaultTable = DEFAULT_FAULTS
     modes: Mapping[str, Mode] = field(default_factory=dict[str, Mode])
     """Per guard; a guard that is not named here is enforced."""
     claims: int = 2

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, assert_never, get_args
 
 from capataz.events.facts import Fault, Row
 from capataz.mistakes import PolicyMisuse
@@ -96,17 +96,28 @@ def _check(rule: Rule | Override) -> None:
         raise PolicyMisuse(f"terminal = {rule.terminal!r}: give one of {', '.join(get_args(Terminal))}")
 
 
-DEFAULT_TABLE: Mapping[Row, Rule] = MappingProxyType(
-    {
-        "transient": Rule(3, "supervisor"),
-        "rate_limit": Rule(5, "supervisor", first=1.0, cap=60.0, jitter=0.5),
-        "invalid_input": Rule(0, "correct"),
-        "auth": Rule(0, "human"),
-        "contract": Rule(1, "abort"),
-        "unknown": Rule(2, "human"),
-        "ours": Rule(0, "partial"),
-    }
-)
+def _default(row: Row) -> Rule:
+    """The rule of a row where nobody says otherwise. A row without one is found by the type checkers."""
+    match row:
+        case "transient":
+            return Rule(3, "supervisor")
+        case "rate_limit":
+            return Rule(5, "supervisor", first=1.0, cap=60.0, jitter=0.5)
+        case "invalid_input":
+            return Rule(0, "correct")
+        case "auth":
+            return Rule(0, "human")
+        case "contract":
+            return Rule(1, "abort")
+        case "unknown":
+            return Rule(2, "human")
+        case "ours":
+            return Rule(0, "partial")
+        case _:
+            assert_never(row)
+
+
+DEFAULT_TABLE: Mapping[Row, Rule] = MappingProxyType({row: _default(row) for row in ROWS})
 
 Overrides: TypeAlias = Mapping[str, Mapping[Row, Override]]
 ANY_TOOL = "*"
@@ -185,3 +196,7 @@ class FaultTable:
         for part, key, overrides in of_tool if tool else of_model:
             if key and (found := overrides.get(key, {}).get(row)) is not None:
                 yield f"{part}.{key}.{row}", found
+
+
+DEFAULT_FAULTS = FaultTable()
+"""Built when this is imported, so that a default table that lacks a row cannot be imported."""

@@ -214,6 +214,7 @@ class Performer:
                 context,
                 seconds=command.seconds,
                 threads=self._around.threads,
+                faults=self._around.faults,
                 silence=self._journal.state.rules.policy.thresholds.tool(call.tool).silence,
                 late=lambda answer: self._answered_late(call, answer, started),
             )

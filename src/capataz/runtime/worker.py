@@ -11,6 +11,7 @@ from typing import Protocol
 
 from capataz.checks import Check
 from capataz.events.facts import JSON, Call, ChildEnded, EscalationAnswered, RunEscalated
+from capataz.faults.classify import ToolFaults
 from capataz.models.gateway import Gateway
 from capataz.policy.breaker import Breakers
 from capataz.ports import Chance, Clock, Deadlines, Model
@@ -88,6 +89,8 @@ class Surroundings:
     threads: Threads
     breakers: Breakers = field(default_factory=Breakers)
     """Of the tools; of this process only."""
+    faults: ToolFaults = field(default_factory=ToolFaults)
+    """Rows of the user's own exceptions."""
 
 
 def within(deadlines: Deadlines, seconds: float | None) -> Deadlines:
