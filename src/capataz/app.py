@@ -25,6 +25,7 @@ from capataz.policy.table import PASSING
 if TYPE_CHECKING:
     from capataz.agent import Agent
     from capataz.ports import Chance, Clock, Model, Store
+    from capataz.privacy.mask import Mask
     from capataz.runtime.launch import Spec, Yard
     from capataz.runtime.shift import Shift, Terms
     from capataz.runtime.watchdog import Unfit
@@ -41,6 +42,8 @@ class App:
     `store` is a URL: `sqlite:///file.db` (a file in the current folder), `sqlite:////absolute/file.db`, or `memory:`
     for a log that ends with the process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
     `prices` are dollars per million input and output tokens, by model name; they win over the library's.
+    `mask` says what must not leave for a provider: True for the default `capataz.privacy.mask.Mask` (personal data and
+    secrets, with the secrets of the environment), a `Mask` of your own, or False for none.
     `policy` is a `Policy` or the path of a policy file. `webhook` is an address that is told when a run waits for a
     person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`. `faults` says which row of the
     fault table exceptions of your own belong to, when a tool raises them: `{OutOfStock: "invalid_input"}`. `agents` are
@@ -61,6 +64,7 @@ class App:
         webhook: str | None = None,
         faults: Mapping[type[BaseException], Row] | None = None,
         agents: Sequence[Agent] = (),
+        mask: Mask | bool = True,
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
         self.store_url = given if isinstance(given, str) else type(given).__name__
@@ -75,6 +79,7 @@ class App:
         self._models: dict[tuple[str, str | None, str | None], tuple[Model, str]] = {}
         self._faults = ToolFaults(_rows(faults or {}))
         self._yard: Yard | None = None
+        self._mask = mask
         self._webhook = self._hook(webhook) if webhook is not None else None
 
     @property
@@ -215,12 +220,16 @@ class App:
         if self._yard is None:
             from capataz.models.gateway import Gateway
             from capataz.runtime.launch import Yard
+            from capataz.runtime.privacy import privacy_of
             from capataz.runtime.worker import Surroundings
             from capataz.runtime.world import RealChance, RealClock
             from capataz.tools.usercode import Threads
 
             clock, chance = self._clock or RealClock(), self._chance or RealChance()
-            around = Surroundings(Gateway(clock, self._prices), clock, chance, Threads(), faults=self._faults)
+            gateway = Gateway(clock, self._prices)
+            around = Surroundings(
+                gateway, clock, chance, Threads(), privacy=privacy_of(self._mask), faults=self._faults
+            )
             owner = f"{platform.node()}-{os.getpid()}-{chance.identity()}"
             hook = self._webhook
             self._yard = Yard(self.store, around, owner, on_escalation=hook.tell if hook is not None else None)

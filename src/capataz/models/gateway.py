@@ -30,6 +30,7 @@ from capataz.events.facts import (
 )
 from capataz.mistakes import ModelRefused
 from capataz.models.dialects.textcalls import calls_in_text
+from capataz.models.masking import Masking
 from capataz.models.prices import price
 from capataz.policy.breaker import DEFAULT_BREAKER, BreakerRule, Breakers
 from capataz.policy.table import PASSING
@@ -62,6 +63,8 @@ class Ask:
     endpoint: str = ""
     """What fails together: a provider, or one server. The breaker guards it; what follows a "#" is not shown."""
     breaker: BreakerRule = DEFAULT_BREAKER
+    masking: Masking | None = None
+    """What must not leave; None only where the user has switched masking off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,14 @@ class Gateway:
     async def _ask(self, ask: Ask, beat: Callable[[], None]) -> Reply | Fault:
         """The broad catch of the model call: whatever a model does wrong becomes a classified fault."""
         limit = ask.request.deadlines.total
+        masking = ask.masking
+        request = ask.request if masking is None else masking.outgoing(ask.request)
         try:
             async with asyncio.timeout(limit):
-                return await ask.model.complete(ask.request, beat)
+                reply = await ask.model.complete(request, beat)
+            return reply if masking is None else masking.incoming(reply)
         except ModelRefused as refused:
-            return refused.fault
+            return refused.fault if masking is None else masking.fault(refused.fault)
         except TimeoutError:
             return Fault("transient", "timeout", f"the model did not answer within {limit:g} s")
         except Exception as error:  # noqa: BLE001 - one of the three places: a model is not ours

@@ -42,6 +42,7 @@ from capataz.kernel.toolfaults import settle_try
 from capataz.memory.message import Message
 from capataz.mistakes import CapatazError
 from capataz.models.gateway import Ask
+from capataz.models.masking import Masking
 from capataz.ports import ModelRequest
 from capataz.runtime.breaking import left_alone, noticed
 from capataz.runtime.heartbeat import OWN_SILENCE, Pulse
@@ -73,6 +74,7 @@ class Performer:
     ) -> None:
         self._journal, self._worker, self._around = journal, worker, around
         self._delegates, self._pulse = delegates, pulse or Pulse("")
+        self._masking: Masking | None = None
         self._memos: dict[int, dict[str, Any]] = {}
         self._how: Mapping[type, Callable[[Any], Awaitable[None]]] = {
             Record: self._record,
@@ -152,14 +154,22 @@ class Performer:
             command.money,
             voice.endpoint,
             self._journal.state.rules.policy.breaker_of(provider=voice.provider),
+            self._mask(),
         )
         with self._pulse.waiting("model", str(voice), request.deadlines.total) as beat:
             await self._around.gateway.call(ask, self._journal, worker.toolset.read, beat)
 
+    def _mask(self) -> Masking | None:
+        """What stands between this run and its providers; made when the run is known."""
+        started, privacy = self._journal.state.started, self._around.privacy
+        if self._masking is None and privacy is not None and started is not None:
+            self._masking = privacy.masking(started, self._worker.toolset.sealed)
+        return self._masking
+
     async def _compress(self, command: Compress) -> None:
         self._pulse.check()
         with self._pulse.waiting("model", "the summary", self._worker.deadlines.total) as beat:
-            await summarise(command, self._worker, self._around.gateway, self._journal, beat)
+            await summarise(command, self._worker, self._around, self._journal, beat)
 
     async def _supervise(self, command: AskSupervisor) -> None:
         """Ask whoever stands above; without an answer a person has to decide."""
@@ -218,11 +228,12 @@ class Performer:
                 silence=self._journal.state.rules.policy.thresholds.tool(call.tool).silence,
                 late=lambda answer: self._answered_late(call, answer, started),
             )
+        privacy = self._around.privacy if used.error else None
         finished = ToolFinished(
             call,
-            used.result,
+            used.result if privacy is None else privacy.kept(used.result),
             error=used.error,
-            fault=used.fault,
+            fault=used.fault if privacy is None else privacy.fault(used.fault),
             state_changed=used.state_changed,
             in_doubt=used.in_doubt,
             full=used.full,
@@ -248,7 +259,7 @@ class Performer:
             answer, detail = await confirm(
                 tool, call, command.result, command.key, phase=command.phase, threads=self._around.threads
             )
-        self._journal.record(EffectChecked(call.turn, call.position, command.phase, answer, detail))
+        self._journal.record(EffectChecked(call.turn, call.position, command.phase, answer, self._kept(detail)))
         await self._journal.durable()
 
     async def _evaluate(self, command: EvaluateChecks) -> None:
@@ -263,7 +274,12 @@ class Performer:
         with self._pulse.waiting("tool", "checks", OWN_SILENCE):
             answers = await asyncio.gather(*asked)
         for name, (passed, detail) in zip(command.names, answers, strict=True):
-            self._journal.record(CheckEvaluated(name, passed, detail))
+            self._journal.record(CheckEvaluated(name, passed, self._kept(detail)))
+
+    def _kept(self, words: str) -> str:
+        """Words out of user code, without the secrets an exception likes to tell."""
+        privacy = self._around.privacy
+        return words if privacy is None else privacy.words(words)
 
     def _run(self) -> str:
         started: RunStarted | None = self._journal.state.started

@@ -12,17 +12,17 @@ from capataz.kernel.commands import Compress
 from capataz.kernel.room import money_left, seconds_left
 from capataz.memory.compress import INSTRUCTIONS, SUMMARY_SHARE, problem
 from capataz.memory.message import Message
-from capataz.models.gateway import Ask, Gateway
+from capataz.models.gateway import Ask
 from capataz.ports import ModelRequest
 from capataz.runtime.journal import Journal
-from capataz.runtime.worker import Worker, within
+from capataz.runtime.worker import Surroundings, Worker, within
 
 SUMMARY_TOKENS = 1500
 """Largest summary that is asked for, whatever the window."""
 
 
 async def summarise(
-    command: Compress, worker: Worker, gateway: Gateway, journal: Journal, beat: Callable[[], None]
+    command: Compress, worker: Worker, around: Surroundings, journal: Journal, beat: Callable[[], None]
 ) -> None:
     """Make the call and record the new summary, or why there is none."""
     state, voice = journal.state, worker.summariser or worker.voices[0]
@@ -50,8 +50,9 @@ async def summarise(
         money_left(state),
         voice.endpoint,
         state.rules.policy.breaker_of(provider=voice.provider),
+        around.privacy.masking(state.started, ()) if around.privacy is not None and state.started is not None else None,
     )
-    await gateway.call(ask, journal, worker.toolset.read, beat)
+    await around.gateway.call(ask, journal, worker.toolset.read, beat)
     journal.record(_came_of_it(command, journal, window))
 
 

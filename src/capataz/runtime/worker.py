@@ -16,6 +16,7 @@ from capataz.models.gateway import Gateway
 from capataz.policy.breaker import Breakers
 from capataz.ports import Chance, Clock, Deadlines, Model
 from capataz.runtime.journal import Journal
+from capataz.runtime.privacy import Privacy
 from capataz.tools.toolset import Toolset
 from capataz.tools.usercode import Threads
 
@@ -91,6 +92,8 @@ class Surroundings:
     """Of the tools; of this process only."""
     faults: ToolFaults = field(default_factory=ToolFaults)
     """Rows of the user's own exceptions."""
+    privacy: Privacy | None = None
+    """What must not leave; None where the user has switched masking off."""
 
 
 def within(deadlines: Deadlines, seconds: float | None) -> Deadlines:
