@@ -208,6 +208,6 @@ class Heart:
                 for row in rows:
                     if row.until < latest and row.beat.worker != self._worker:
                         count = await self._queue.leave(row.beat.worker, crashed=True)
-                        _log.warning("worker %s is dead; %d of its runs are due again", row.beat.worker, count)
+                        _log.info("worker %s is gone; %d of its runs were still its", row.beat.worker, count)
         except (StoreError, TimeoutError) as error:
             _log.warning("the other workers could not be looked after: %s", error)
