@@ -25,6 +25,7 @@ from capataz.faults.classify import (
 from capataz.faults.taxonomy import CODES
 from capataz.mistakes import Fenced, ModelRefused, StoreError, Unreadable
 from capataz.models.capabilities import capabilities, offered_entry
+from capataz.tools.faulting import fault_of
 
 ROWS = set(get_args(Row)) - {"ours"}
 words = st.one_of(st.sampled_from(sorted(CODES)), st.text(max_size=8), st.integers(-5, 600), st.none(), st.booleans())
@@ -256,7 +257,8 @@ def test_an_exception_whose_text_is_broken_is_still_an_error() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
-    assert classify_exception(Broken()).message == "Broken"
+    assert classify_exception(Broken(), "tool", words="Broken").message == "Broken"
+    assert fault_of(Broken(), "Broken").reason == "unknown-exception"
 
 
 # ── length ───────────────────────────────────────────────────────────────────────────────────────────────

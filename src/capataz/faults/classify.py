@@ -46,15 +46,19 @@ class ToolFaults:
         return next((self.rows[kind] for kind in type(exc).__mro__ if kind in self.rows), None)
 
 
-def classify_exception(exc: BaseException, origin: Origin = "model", faults: ToolFaults | None = None) -> Fault:
+def classify_exception(
+    exc: BaseException, origin: Origin = "model", faults: ToolFaults | None = None, words: str | None = None
+) -> Fault:
     """The row of an exception from a model client, a tool, an MCP session, a store or ourselves.
 
     `faults` are the user's own. Then: a fault it already carries, an answer it carries (status, headers, body), its
-    number where the system gave one, the names of its types, and what it was raised from.
+    number where the system gave one, the names of its types, and what it was raised from. `words` are the message
+    where its own text cannot be trusted to be had: an exception of the user's may raise when it is asked for it.
     """
+    said = words if words is not None else _said(exc)
     own = faults.row(exc) if faults is not None else None
     if own is not None:
-        return Fault(own, "registered", _said(exc), origin=origin)
+        return Fault(own, "registered", said, origin=origin)
     seen: set[int] = set()
     fault: Fault | None = None
     link: BaseException | None = exc
@@ -63,8 +67,8 @@ def classify_exception(exc: BaseException, origin: Origin = "model", faults: Too
         fault = _one(link, origin, faults)
         link = link.__cause__
     if fault is None:
-        return Fault("unknown", "unknown-exception", _said(exc), origin=origin)
-    return replace(fault, message=_said(exc), origin=origin)
+        return Fault("unknown", "unknown-exception", said, origin=origin)
+    return replace(fault, message=said, origin=origin)
 
 
 def _one(exc: BaseException, origin: Origin, faults: ToolFaults | None) -> Fault | None:
@@ -193,13 +197,10 @@ _OWN: Mapping[str, tuple[Row, str, int | None]] = {
 
 
 def _said(exc: BaseException) -> str:
-    """Type and text of an exception, masked. Its text may be broken too."""
+    """Type and text of an exception, masked."""
     if isinstance(exc, ModelRefused):
         return exc.fault.message
-    try:
-        text = str(exc)
-    except Exception:  # noqa: BLE001 - user code: an exception whose own text raises
-        text = ""
+    text = str(exc)
     if isinstance(exc, KeyError) and text:
         text = f"no {text}"
     return shown(f"{type(exc).__name__}: {text}" if text.strip() else type(exc).__name__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from capataz.events.facts import Fault
 from capataz.faults.classify import ToolFaults, classify_exception
@@ -33,7 +32,7 @@ _LOCKED = re.compile(r"lock|busy", re.IGNORECASE)
 def fault_of(error: BaseException, words: str, own: ToolFaults | None = None) -> Fault:
     """One row for any exception. `words` are what the model is shown; `own` are the user's own exceptions."""
     with Trap():  # an exception's own properties are user code as well
-        return replace(classify_exception(error, "tool", own), message=words)
+        return classify_exception(error, "tool", own, words)
     return Fault("unknown", "unknown-exception", words, origin="tool")
 
 
