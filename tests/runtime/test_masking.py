@@ -85,8 +85,10 @@ async def test_the_summary_of_a_long_history_is_masked_too(world: World) -> None
     def step(request: ModelRequest) -> Reply:
         if not request.tools:
             return says("talked about <EMAIL_1>")
-        done = sum(message.role == "tool" for message in request.history)
-        return calls(("page", {"n": len(model.requests)}), text=f"note {MAIL}") if done < 8 else says("end")
+        usage = Usage(sum(len(message.text) for message in request.history) // 4, 10)
+        if len(model.requests) > 10:
+            return says("end", usage)
+        return calls(("page", {"n": len(model.requests)}), text=f"note {MAIL}", usage=usage)
 
     model = ScriptedModel(step)
     agent = Agent("reader", model, [page], role="talking", window=1500, keep_last=3)
