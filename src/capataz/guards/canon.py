@@ -67,14 +67,16 @@ _HEX = re.compile(
     rb"|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{10,})(?![0-9A-Za-z])"
 )
 _BLOB = re.compile(rb"(?=[A-Za-z0-9+/_-]{0,60}?[A-Z])(?=[A-Za-z0-9+/_-]{0,60}?[a-z])[A-Za-z0-9+/_-]{40,}={0,2}")
-_SPAN = re.compile(
-    rb"(?:(?<=\bin)|(?<=\bfor)|(?<=\btook)|(?<=\bafter)|(?<=\bwaited)|(?<=\belapsed)|(?<=\btook:)) "
-    rb"[0-9]+(?:\.[0-9]+)? ?(?:ms|us|ns|s|secs?|seconds?|m|mins?|minutes?)\b"
-)
+_SPAN = re.compile(rb"[0-9]+(?:\.[0-9]+)? ?(?:ms|us|ns|s|secs?|seconds?|m|mins?|minutes?)\b")
+_BEFORE_SPAN = (b" in ", b" for ", b"took ", b"took: ", b" after ", b"waited ", b"elapsed ")
 _LABELLED = re.compile(
     rb"\b(?:request|req|ref|reference|trace|session|attempt|try|pid|rev|revision|correlation|conn|connection)"
     rb"(?:[ _-]?id)?[ :=#]{1,3}(?=[0-9a-f-]*[0-9])[0-9a-z-]+\b",
     re.IGNORECASE,
+)
+_LABEL_HINT = re.compile(
+    r"(?:request|req|reference|ref|trace|session|attempt|try|pid|revision|rev|correlation|connection|conn)"
+    r"(?:[ _-]?id)?[ :=#]{1,3}[0a-z-]{0,40}0"
 )
 _RECEIPT = re.compile(rb"(?<![0-9A-Za-z])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}(?![0-9A-Za-z])")
 _WHOLE = re.compile(rb"(?<=[:,\[])(-?[0-9]+)\.0+(?=[,\]}])")
@@ -230,10 +232,17 @@ def denoised(data: bytes, receipt: bool) -> bytes:
         data = _EPOCH.sub(b"~", data)
     data = _without_ids(data, receipt)
     if " 0" in outline and _has_span(outline):
-        data = _SPAN.sub(b"~", data)
-    if _has_label(outline):
+        data = _SPAN.sub(_span, data)
+    if _has_label(outline) and _LABEL_HINT.search(outline):
         data = _LABELLED.sub(b"~", data)
     return _WHOLE.sub(rb"\1", data) if ".0" in outline and b".0" in data else data
+
+
+def _span(found: re.Match[bytes]) -> bytes:
+    """A time is a duration where a word before it says so; elsewhere it may be what was asked for."""
+    start = found.start()
+    before = found.string[max(0, start - 9) : start].lower()
+    return b"~" if before.endswith(_BEFORE_SPAN) or before in (b"in ", b"for ", b"after ") else found.group()
 
 
 def _has_span(outline: str) -> bool:

@@ -126,6 +126,8 @@ class Unchanging(Shared[Targets]):
             state.row_first = None
         state.row_key = step.key
         count = state.row.add(step)
+        if count < min(self.thresholds.target.nudge, self.thresholds.same_answer.nudge):
+            return None
         limit = self._row_limit(step)
         if limit is None or (count != limit.nudge and count < limit.stop):
             return None
