@@ -9,6 +9,7 @@ import pytest
 from capataz.mistakes import Misuse
 from capataz.stores.memory import MemoryStore
 from capataz.stores.open import open_store
+from capataz.stores.postgres import PostgresStore
 from capataz.stores.sqlite import SqliteStore
 
 
@@ -39,7 +40,15 @@ def test_anything_else_says_what_to_write(url: str) -> None:
         open_store(url)
 
 
-@pytest.mark.parametrize("url", ["postgresql://host/db", "postgres://host/db"])
-def test_postgresql_is_not_there_yet_and_that_is_said(url: str) -> None:
-    with pytest.raises(Misuse, match="no PostgreSQL store yet"):
+@pytest.mark.parametrize("url", ["postgresql://host/db", "postgres://ana:secret@host/db"])
+def test_a_server(url: str) -> None:
+    store = open_store(url)
+    assert isinstance(store, PostgresStore)
+    assert repr(store) == "PostgresStore(postgresql://host:5432/db)"
+
+
+@pytest.mark.parametrize("url", ["postgresql://ana:se@cret@host/db", "postgresql://ana:se/cret@host/db", "postgresql:"])
+def test_a_server_that_cannot_be_made_out_says_how_to_write_it_and_no_password(url: str) -> None:
+    with pytest.raises(Misuse, match="write postgresql://") as raised:
         open_store(url)
+    assert "cret" not in str(raised.value)

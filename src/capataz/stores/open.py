@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 from capataz.mistakes import Misuse
 from capataz.ports import Store
 
-_FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db or memory:"
+_FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user:password@host/database or memory:"
 
 
 def open_store(url: str) -> Store:
@@ -30,8 +30,19 @@ def open_store(url: str) -> Store:
 
         return SqliteStore(_path(url))
     if scheme in ("postgres", "postgresql"):
-        raise Misuse(f"this version has no PostgreSQL store yet: use {_FORMS}")
+        return _postgres(url)
     raise Misuse(f"{url!r} does not name a store: write {_FORMS}")
+
+
+def _postgres(url: str) -> Store:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise Misuse(f"PostgreSQL needs a driver: pip install 'capataz[postgres]' ({error})") from error
+    del psycopg
+    from capataz.stores.postgres import PostgresStore
+
+    return PostgresStore(url)
 
 
 def _path(url: str) -> str:

@@ -64,11 +64,7 @@ CREATE TABLE leader (
   until double precision NOT NULL
 );
 
--- Which runs have no payloads any more, and since when.
-CREATE TABLE erasure (
-  run text PRIMARY KEY,
-  at double precision NOT NULL
-);
+-- For the retention of payloads.
 CREATE INDEX run_ended_at ON run (ended_at) WHERE status = 'ended';
 
 CREATE FUNCTION moment() RETURNS double precision LANGUAGE sql VOLATILE AS

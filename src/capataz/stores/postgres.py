@@ -1,0 +1,84 @@
+"""The store for more than one machine: PostgreSQL, version 13 or newer.
+
+One thread writes, many appends to a commit; a few read and work with the queue, so that a long log holds up neither an
+append nor a beat. All start with the first use. The fence of every append (sequence and epoch, looked at in the
+transaction that writes, with the run's row locked) keeps any number of processes from writing over one another.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from capataz.events.codec import encode
+from capataz.events.facts import Event
+from capataz.ports import Lease, RunRow
+from capataz.stores import postgres_tables as tables
+from capataz.stores.fence import check_positions
+from capataz.stores.postgres_queue import PostgresQueue
+from capataz.stores.postgres_server import Connection, place
+from capataz.stores.postgres_thread import Hands, Patience
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """A `Store` in one schema of a PostgreSQL database. The schema and its tables are made at the first use.
+
+    `url` is `postgresql://user:password@host:5432/database`, or anything else libpq understands; what it leaves out
+    comes from the usual environment variables and the password file. `timeout` is the longest wait for any answer, and
+    `away` how long the server may be gone (a restart, a fail-over) before that is an error, both in seconds;
+    `readers` are the connections beside the one that writes.
+
+    Errors are `StoreError`s that say what failed, where, and how to mend it, and never a password. Behind a connection
+    pooler, use one that pools sessions, not transactions.
+    """
+
+    def __init__(
+        self, url: str, *, schema: str = "capataz", timeout: float = 30.0, away: float = 15.0, readers: int = 4
+    ) -> None:
+        self._place = place(url, schema)
+        patience = Patience(timeout, min(away, timeout / 2))
+        self._writer = Hands(self._place, 1, 1000, patience)
+        self._readers = Hands(self._place, readers, 1, patience)
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self._place.shown})"
+
+    def queue(self, engine: str = "") -> PostgresQueue:
+        """The queue in the same database; its time is the server's. Jobs of another `engine` are not seen by it."""
+        return PostgresQueue(self._perform, engine)
+
+    async def claim(self, run: str, owner: str) -> Lease:
+        return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
+
+    def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
+        check_positions(first_seq, events)
+        events = tuple(events)
+        bodies = [encode(event) for event in events]
+        work = tables.Append(lease, first_seq, events, bodies)
+        return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
+
+    async def read(self, run: str, after: int = -1) -> list[Event]:
+        return await self._readers.submit(f"read run {run} in", partial(tables.read, run=run, after=after))
+
+    async def runs(
+        self,
+        limit: int = 50,
+        *,
+        agent: str | None = None,
+        outcome: str | None = None,
+        root: str | None = None,
+        before: float | None = None,
+    ) -> list[RunRow]:
+        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before)
+        return await self._readers.submit("list the runs in", work)
+
+    async def _perform(self, doing: str, work: Callable[[Connection], T]) -> T:
+        return await self._readers.submit(doing, work)
+
+    async def close(self) -> None:
+        await self._writer.stop()
+        await self._readers.stop()
