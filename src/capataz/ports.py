@@ -368,6 +368,54 @@ class Engine(Protocol):
     async def close(self) -> None: ...
 
 
+# ── records of other runtimes ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSpan:
+    """A span as it came. `ended` (seconds since the epoch) orders snapshots of the same span."""
+
+    trace: str
+    span: str
+    ended: float
+    body: bytes
+
+
+class SpanBook(Protocol):
+    """Where spans of other runtimes are kept, unique by trace and span; the later snapshot of a span stays."""
+
+    async def keep(self, spans: Sequence[KeptSpan], now: float, most: int) -> tuple[frozenset[str], int]:
+        """Take spans in; the traces that they changed, and how many were refused since their trace has `most`."""
+        ...
+
+    async def of(self, trace: str) -> list[KeptSpan]: ...
+
+    async def open(self, before: float, limit: int = 100) -> list[tuple[str, float]]:
+        """Traces of which more is expected, without news since `before`, with the time of the last."""
+        ...
+
+    async def settle(self, trace: str, last: float) -> None:
+        """Nothing more is expected, unless news have come since `last`."""
+        ...
+
+    async def forget(self, before: float, limit: int = 1000) -> int:
+        """Drop the spans of settled traces without news since `before`; how many traces. Their runs stay."""
+        ...
+
+
+class RecordStore(Store, Protocol):
+    """A store that also keeps records of runs that other runtimes drive."""
+
+    def spans(self) -> SpanBook: ...
+
+    async def rewrite(self, lease: Lease, events: Sequence[Event]) -> None:
+        """Put a record in the place of the one before it, all at once.
+
+        A record is told anew when more of it comes; a log of our own never is: that is refused with `Misuse`.
+        """
+        ...
+
+
 class Clock(Protocol):
     """Time comes in as data; this is where it comes from."""
 

@@ -20,6 +20,7 @@ from capataz.events.values import (
     Ceilings as Ceilings,
     Evidence as Evidence,
     Fault as Fault,
+    Fork as Fork,
     Kind as Kind,
     Opaque as Opaque,
     OutcomeName as OutcomeName,
@@ -70,6 +71,8 @@ class RunStarted:
     """Tokens the model can see at once; None when not known, and then only its own refusal says that it is full."""
     keep_last: int = 8
     """Messages at the end of the history that are never compressed."""
+    fork: Fork | None = None
+    """The run this one was split off from; None where it was begun by itself."""
 
 
 @dataclass(frozen=True, slots=True)

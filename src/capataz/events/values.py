@@ -173,3 +173,16 @@ class Versions:
     prompt: str = ""
     tools: str = ""
     policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Where a run was split off from another one: what came before is the other's record, with one edit."""
+
+    run: str
+    step: int
+    """Position of the last event that was taken over."""
+    edit: str = ""
+    """What was edited, in words."""
+    dry: bool = True
+    """Whether acting tools are only described, not run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capataz.events.facts import Event
+from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, Misuse
 from capataz.ports import Lease
 
@@ -36,3 +36,10 @@ def check_positions(first_seq: int, events: Sequence[Event]) -> None:
     for expected, event in enumerate(events, first_seq):
         if event.seq != expected:
             raise Misuse(f"events of one append follow one another: expected position {expected}, got {event.seq}")
+
+
+def refuse_own(run: str, events: Sequence[Event]) -> None:
+    """Raises `Misuse` for anything but the record of a run that another runtime drove: our own logs are frozen."""
+    first = events[0].fact if events else None
+    if not isinstance(first, RunStarted) or first.source == "capataz":
+        raise Misuse(f"run {run} is no record of another runtime: a log of our own is never told anew")

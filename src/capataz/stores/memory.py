@@ -17,9 +17,10 @@ from capataz.events.codec import decode, encode
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Lease, RunRow
-from capataz.stores.fence import check_fence, check_positions
+from capataz.stores.fence import check_fence, check_positions, refuse_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.queue import InMemory, SqlQueue
+from capataz.stores.spans import SqlSpans
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class _Log:
     owner: str
     epoch: int
     started: RunStarted
+    source: str = "capataz"
     progress: Progress = field(default_factory=Progress)
     bodies: list[tuple[int, float, bytes]] = field(default_factory=list[tuple[int, float, bytes]])
 
@@ -43,6 +45,24 @@ class MemoryStore:
     def queue(self, clock: Callable[[], float] = time.time) -> SqlQueue:
         """The queue of this store. It forgets everything with the process too."""
         return SqlQueue(self._jobs, clock)
+
+    def spans(self) -> SqlSpans:
+        """Where spans of other runtimes are kept. They are forgotten with the process too."""
+        return SqlSpans(self._jobs)
+
+    async def rewrite(self, lease: Lease, events: Sequence[Event]) -> None:
+        check_positions(0, events)
+        refuse_own(lease.run, events)
+        bodies = [(event.seq, event.at, encode(event)) for event in events]
+        with self._lock:
+            self._open()
+            log = self._logs.get(lease.run)
+            if log is not None and log.bodies and log.source == "capataz":
+                raise Fenced(f"run {lease.run} is a log of our own: it is never told anew")
+            if log is not None:
+                check_fence(lease, 0, log.epoch, log.owner, 0)
+                log.bodies, log.progress = [], Progress()
+            self._append(lease, 0, events, bodies)
 
     def _standing(self) -> list[tuple[str, str]]:
         with self._lock:
@@ -80,7 +100,7 @@ class MemoryStore:
         for event in events:
             log.progress.fold(event)
             if isinstance(event.fact, RunStarted):
-                log.started = shown(lease.run, event.fact)
+                log.started, log.source = shown(lease.run, event.fact), event.fact.source
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
         with self._lock:

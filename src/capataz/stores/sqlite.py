@@ -19,8 +19,9 @@ from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Lease, RunRow
 from capataz.stores import sqlite_tables as tables
-from capataz.stores.fence import check_positions
+from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
+from capataz.stores.spans import SqlSpans
 from capataz.stores.sqlite_file import Synchronous, open_file
 from capataz.stores.sqlite_thread import Hand
 
@@ -51,6 +52,18 @@ class SqliteStore:
     def queue(self, clock: Callable[[], float] = time.time) -> SqlQueue:
         """The queue in the same file. `clock` has to be the same for all workers: leases end by it."""
         return SqlQueue(self._perform, clock)
+
+    def spans(self) -> SqlSpans:
+        """Where spans of other runtimes are kept, in the same file."""
+        return SqlSpans(self._perform)
+
+    async def rewrite(self, lease: Lease, events: Sequence[Event]) -> None:
+        check_positions(0, events)
+        refuse_own(lease.run, events)
+        events = tuple(events)
+        bodies = [encode(event) for event in events]
+        work = partial(tables.rewrite, lease=lease, events=events, bodies=bodies)
+        await self._writer.submit(f"tell run {lease.run} anew in", work, sum(map(len, bodies)))
 
     async def claim(self, run: str, owner: str) -> Lease:
         return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))

@@ -57,6 +57,23 @@ def append(
     connection.execute(_ADVANCE, (*_columns(progress), identity))
 
 
+def rewrite(connection: sqlite3.Connection, lease: Lease, events: Sequence[Event], bodies: Sequence[bytes]) -> None:
+    """The record of another runtime's run told anew. What a log of our own holds is never touched."""
+    found = connection.execute("SELECT id, epoch, owner FROM run WHERE run = ?", (lease.run,)).fetchone()
+    if found is None:
+        raise Fenced(f"run {lease.run} was never claimed in this store: claim it there first")
+    identity, epoch, owner = found
+    check_fence(lease, 0, epoch, owner, 0)
+    first = connection.execute("SELECT seq, at, body FROM event WHERE run = ? AND seq = 0", (identity,)).fetchone()
+    if first is not None and getattr(decode(*first).fact, "source", "capataz") == "capataz":
+        raise Fenced(f"run {lease.run} is a log of our own: it is never told anew")
+    connection.execute("DELETE FROM event WHERE run = ?", (identity,))
+    connection.execute(
+        f"UPDATE run SET ({_PROGRESS}) = ({', '.join('?' * 12)}) WHERE id = ?", (*_columns(Progress()), identity)
+    )
+    append(connection, lease, 0, events, bodies)
+
+
 def read(connection: sqlite3.Connection, run: str, after: int) -> list[Event]:
     found = connection.execute("SELECT id, events FROM run WHERE run = ?", (run,)).fetchone()
     if found is None or found[1] == 0:
