@@ -146,6 +146,16 @@ def test_no_and_stop_are_answers_too() -> None:
     assert here("runs", "--outcome", "aborted")[0]["run_id"] == run
 
 
+@pytest.mark.usefixtures("bank")
+def test_the_policy_of_a_run_can_be_given_to_the_command() -> None:
+    Path("policy.toml").write_text("claims = 7")
+    under = ("--policy", "policy.toml")
+    run = here("run", "bank:bank", "pay A", *under, status=4)["run_id"]
+    ended = here("inbox", "answer", run, "--approve", "--agent", "bank:restarted", *under)
+    assert ended["outcome"] == "completed"
+    assert effects() == [(100, "A")]
+
+
 @pytest.fixture
 def refused(bank: Path, runner: CliRunner) -> str:
     done = runner.invoke(main, ["run", "bank:refused", "hi", "--json"])

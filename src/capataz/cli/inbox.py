@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -15,7 +16,7 @@ import orjson
 from capataz.app import App
 from capataz.cli.exits import EXITS
 from capataz.cli.finding import find_agent, find_run, open_existing
-from capataz.cli.options import as_json as json_option, store as store_option
+from capataz.cli.options import as_json as json_option, policy as policy_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON
 from capataz.lens.words import short
@@ -77,9 +78,17 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 @click.option("--digest", default="", help="Only if this is still the approval that is waited for (see `show`).")
 @click.option("--by", metavar="NAME", help="Who decides; without it, the user of this machine.")
 @click.option("--agent", metavar="MODULE:AGENT", help="Go on with the run at once, with this agent.")
+@policy_option
 @json_option
 def answer(
-    run: str, store: str | None, digest: str, by: str | None, agent: str | None, as_json: bool, **given: object
+    run: str,
+    store: str | None,
+    digest: str,
+    by: str | None,
+    agent: str | None,
+    policy: Path | None,
+    as_json: bool,
+    **given: object,
 ) -> None:
     """Answer RUN. Exactly one decision; it is a fact in the run's log, and the run goes on when it is next driven.
 
@@ -88,6 +97,7 @@ def answer(
       capataz inbox answer 01K6Z --correct '{"order_id": "81", "cents": 1250}' --by ana
       capataz inbox answer 01K6Z --approve --agent shop:support
 
+    An approval counts under the policy it was asked under: give --agent the --policy that the run was driven with.
     With --agent the exit status says how the run ended, as for `capataz run`.
     """
     decision = decided(given)
@@ -102,7 +112,7 @@ def answer(
         return
     from capataz.cli.run import outcome_json, print_outcome
 
-    outcome = asyncio.run(_resume(App(store), worker, item.run))
+    outcome = asyncio.run(_resume(App(store, policy=policy), worker, item.run))
     if as_json:
         print_json(outcome_json(outcome))
     else:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 store = click.option(
     "--store",
     metavar="URL",
     help="Where runs are kept: sqlite:///file.db. Without it CAPATAZ_STORE, else sqlite:///capataz.db.",
+)
+policy = click.option(
+    "--policy",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="CAPATAZ_POLICY",
+    help="The policy file the run is driven under. Without it CAPATAZ_POLICY, else the default policy.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout.")

@@ -14,7 +14,7 @@ from capataz.agent import Agent, Budget
 from capataz.app import App
 from capataz.cli.exits import EXITS
 from capataz.cli.finding import find_agent
-from capataz.cli.options import as_json, store
+from capataz.cli.options import as_json, policy as policy_option, store
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON, Event
 from capataz.lens.trace_json import evidence_json, spend_json
@@ -32,6 +32,7 @@ from capataz.outcome import Completed, Outcome
 @click.option("--tokens", type=click.IntRange(1), help="Ceiling of tokens.")
 @click.option("--money", type=click.FloatRange(0, min_open=True), help="Ceiling of US dollars.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Ceiling of seconds.")
+@policy_option
 @click.option("--task-type", help="A word to group runs by.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also write the run's page to this file.")
 @click.option("--quiet", is_flag=True, help="No live progress.")
@@ -42,6 +43,7 @@ def run(
     store: str | None,
     model: str | None,
     base_url: str | None,
+    policy: Path | None,
     task_type: str | None,
     html: Path | None,
     quiet: bool,
@@ -58,7 +60,9 @@ def run(
     """
     worker = _changed(find_agent(agent), model, base_url, ceilings)
     live = not as_json and not quiet and sys.stderr.isatty()
-    outcome = asyncio.run(perform(worker, task, App(store), task_type, progress() if live else None, html))
+    outcome = asyncio.run(
+        perform(worker, task, App(store, policy=policy), task_type, progress() if live else None, html)
+    )
     if as_json:
         print_json(outcome_json(outcome))
     else:
