@@ -27,7 +27,7 @@ _NEWS = (
 
 @dataclass(frozen=True, slots=True)
 class SqlSpans:
-    """A `SpanBook` on the tables of `schema/sqlite-003.sql`."""
+    """A `SpanBook` on the tables of `schema/sqlite-004.sql`."""
 
     perform: Perform
 
