@@ -1,0 +1,284 @@
+"""Submitting runs, following them, calling them off; and what workers make of a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from capataz import Aborted, Agent, Answered, App, Completed, Escalated, Fault, Misuse, Partial, tool
+from capataz.events.facts import RunResumed, ToolFinished, WaitEnded, WaitStarted
+from capataz.mistakes import NotFound, StoreError
+from capataz.policy.policy import Policy
+from capataz.runtime.inbox import answer
+from capataz.runtime.shift import Terms
+from capataz.runtime.supervise import Decision
+from capataz.stores.queue import SqlQueue
+from capataz.testing.scripted import ScriptedModel, calls, says
+from tests.engines.conftest import QUICK, Yard, until
+
+
+def talker(*steps: object, name: str = "talker") -> Agent:
+    return Agent(name, ScriptedModel(*(steps or ("hello",))), role="talking")  # type: ignore[arg-type]
+
+
+async def test_a_submitted_run_is_driven_by_a_worker(yard: Yard) -> None:
+    handle = await talker().asubmit("say hello", app=yard.app, task_type="greeting")
+    assert await handle.apoll() is None
+    assert await yard.work(talker()) is None
+    outcome = await handle.await_(timeout=5)
+    assert isinstance(outcome, Answered)
+    assert (outcome.answer, outcome.run) == ("hello", handle.run)
+    assert [row.task_type for row in await yard.app.store.runs()] == ["greeting"]
+    assert (await yard.row(handle.run)).state == "done"
+
+
+async def test_the_same_key_is_the_same_run(yard: Yard) -> None:
+    first = await talker().asubmit("once", app=yard.app, key="webhook-17")
+    second = await talker().asubmit("once", app=yard.app, key="webhook-17")
+    await yard.work(talker())
+    third = await talker().asubmit("once", app=yard.app, key="webhook-17")
+    assert first.run == second.run == third.run
+    assert len(await yard.app.store.runs()) == 1
+
+
+async def test_events_can_be_followed_from_outside(yard: Yard) -> None:
+    agent = talker()
+    handle = await agent.asubmit("say hello", app=yard.app)
+
+    async def follow() -> list[str]:
+        return [type(event.fact).__name__ async for event in handle.aevents(patience=10)]
+
+    following = asyncio.create_task(follow())
+    await yard.work(agent)
+    assert await following == ["RunStarted", "ModelCallStarted", "ModelReplied", "RunEnded"]
+
+
+async def test_a_delay_is_kept(yard: Yard) -> None:
+    begun = time.time()
+    handle = await talker().asubmit("later", app=yard.app, delay=0.3)
+    shift = yard.app.worker(talker(), terms=Terms(pace=QUICK))
+    working = asyncio.create_task(shift.work())
+    await handle.await_(timeout=5)
+    shift.stop()
+    await working
+    assert (await yard.app.store.read(handle.run))[0].at - begun >= 0.28
+
+
+async def test_a_handle_works_without_a_loop_too(tmp_path: Path) -> None:
+    app, agent = App(f"sqlite:///{tmp_path / 'capataz.db'}"), talker()
+
+    def sync() -> None:
+        handle = agent.submit("hello", app=app)
+        assert handle.poll() is None
+        with pytest.raises(TimeoutError):
+            handle.wait(timeout=0.05)
+        other = agent.handle(handle.run, app=app)
+        asyncio.run(app.worker(agent, terms=Terms(pace=QUICK)).work(until_idle=True))
+        assert isinstance(other.wait(timeout=5), Answered)
+        assert [type(event.fact).__name__ for event in handle.events()][-1] == "RunEnded"
+        assert not handle.cancel()
+
+    await asyncio.to_thread(sync)
+    with pytest.raises(Misuse, match="asubmit"):
+        agent.submit("hello", app=app)
+    await app.close()
+
+
+async def test_what_cannot_be_submitted_says_why(yard: Yard) -> None:
+    with pytest.raises(Misuse, match="empty task"):
+        await talker().asubmit(" ", app=yard.app)
+    with pytest.raises(Misuse, match="delay"):
+        await talker().asubmit("x", app=yard.app, delay=-1)
+    with pytest.raises(Misuse, match="needs agents"):
+        yard.app.worker()
+    with pytest.raises(NotFound):
+        await talker().handle("ghost", app=yard.app).apoll()
+
+
+async def test_several_agents_share_a_worker_and_others_are_left_alone(yard: Yard) -> None:
+    one, two, other = talker(name="one"), talker("ciao", name="two"), talker(name="other")
+    handles = [await agent.asubmit("go", app=yard.app) for agent in (one, two, other)]
+    await yard.work(one, two)
+    outcomes = [await handle.apoll() for handle in handles]
+    assert [None if outcome is None else outcome.answer for outcome in outcomes] == ["hello", "ciao", None]
+
+
+# ── calling off ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_nobody_began_is_cancelled_at_once(yard: Yard) -> None:
+    handle = await talker().asubmit("never mind", app=yard.app)
+    assert await handle.acancel("not needed any more")
+    outcome = await handle.apoll()
+    assert isinstance(outcome, Aborted)
+    assert (outcome.reason, outcome.detail) == ("cancelled", "not needed any more")
+    await yard.work(talker())
+    assert await yard.app.store.runs() == []
+
+
+async def test_a_cancelled_run_ends_within_a_beat_and_its_act_is_in_doubt(yard: Yard) -> None:
+    begun = asyncio.Event()
+
+    @tool(kind="write", target="order", timeout=30)
+    async def refund(order: str) -> str:
+        begun.set()
+        await asyncio.sleep(30)
+        return "ok"
+
+    agent = Agent("clerk", ScriptedModel(calls(("refund", {"order": "81"})), says("done")), tools=[refund])
+    handle = await agent.asubmit("refund 81", app=yard.app)
+    shift = yard.app.worker(agent, terms=Terms(pace=QUICK))
+    working = asyncio.create_task(shift.work())
+    await begun.wait()
+    called_off = time.monotonic()
+    assert await handle.acancel("wrong order")
+    outcome = await handle.await_(timeout=5)
+    assert time.monotonic() - called_off < 1.0
+    assert isinstance(outcome, Aborted)
+    assert (outcome.reason, outcome.detail) == ("cancelled", "wrong order")
+    assert outcome.missing == ("refund(81) is in doubt",)
+    finished = [fact for fact in await yard.facts(handle.run) if isinstance(fact, ToolFinished)]
+    assert [fact.in_doubt for fact in finished] == [True]
+    await until(lambda: shift.busy == 0)
+    assert (await yard.row(handle.run)).state == "cancelled"
+    shift.stop()
+    await working
+
+
+# ── giving the slot back ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_long_wait_gives_the_slot_back_and_the_run_goes_on_in_time(yard: Yard) -> None:
+    slow = Fault("rate_limit", "rate-limit", "slow down", wait=0.5)
+    agent = Agent("patient", ScriptedModel(slow, "hello"), role="talking", policy=Policy(long_wait=0.2))
+    handle = await agent.asubmit("go", app=yard.app)
+    await yard.work(agent)
+    assert (await yard.row(handle.run)).state == "parked"
+    await talker().asubmit("meanwhile", app=yard.app, key="other")
+    shift = yard.app.worker(agent, talker(), terms=Terms(slots=1, pace=QUICK))
+    working = asyncio.create_task(shift.work())
+    assert isinstance(await handle.await_(timeout=5), Answered)
+    shift.stop()
+    await working
+    facts = await yard.facts(handle.run)
+    (wait,) = (fact for fact in facts if isinstance(fact, WaitStarted))
+    assert wait.seconds >= 0.5
+    assert any(isinstance(fact, WaitEnded) for fact in facts)
+    assert [fact.reason for fact in facts if isinstance(fact, RunResumed)] == ["continued"]
+
+
+async def test_a_person_answers_and_the_run_goes_on_by_itself(yard: Yard) -> None:
+    asked = Fault("auth", "unauthorised", "the key is refused")
+    agent = talker(asked, "hello")
+    handle = await agent.asubmit("go", app=yard.app)
+    await yard.work(agent)
+    assert isinstance(await handle.apoll(), Escalated)
+    assert (await yard.row(handle.run)).state == "waiting"
+    await yard.work(agent)
+    assert isinstance(await handle.apoll(), Escalated), "nobody has answered"
+    await answer(yard.app.store, yard.app.yard().around.clock, handle.run, Decision("retry"), "Ana")
+    await yard.work(agent)
+    assert isinstance(await handle.apoll(), Answered)
+
+
+async def test_a_worker_that_stops_lets_runs_reach_their_next_step(yard: Yard) -> None:
+    begun, done = asyncio.Event(), list[str]()
+
+    @tool(kind="write", target="order", confirm=lambda order, **_: order in done)
+    async def refund(order: str) -> str:
+        begun.set()
+        await asyncio.sleep(0.2)
+        done.append(order)
+        return "ok"
+
+    model = ScriptedModel(calls(("refund", {"order": "81"})), says("done"))
+    agent = Agent("clerk", model, tools=[refund])
+    handle = await agent.asubmit("refund 81", app=yard.app)
+    shift = yard.app.worker(agent, terms=Terms(pace=QUICK))
+    working = asyncio.create_task(shift.work())
+    await begun.wait()
+    shift.stop()
+    assert await working is None
+    assert done == ["81"]
+    row = await yard.row(handle.run)
+    assert (row.state, row.crashes.total) == ("queued", 0)
+    assert await handle.apoll() is None
+    await yard.work(agent)
+    assert isinstance(await handle.apoll(), Completed)
+    assert done == ["81"]
+    assert await yard.queue.workers() == []
+
+
+async def test_ten_deployments_do_not_use_a_run_up(yard: Yard) -> None:
+    @tool(kind="read")
+    async def look() -> str:
+        await asyncio.sleep(0.05)
+        return "nothing yet"
+
+    agent = Agent("looker", ScriptedModel(*[calls(("look", {}))] * 3, says("done")), tools=[look], role="talking")
+    handle = await agent.asubmit("look", app=yard.app)
+    for _ in range(10):
+        shift = yard.app.worker(agent, terms=Terms(crashes=1, pace=QUICK))
+        working = asyncio.create_task(shift.work())
+        await until(lambda shift=shift: shift.busy > 0)  # type: ignore[misc]
+        shift.stop()
+        await working
+        if await handle.apoll() is not None:
+            break
+    await yard.work(agent, crashes=1)
+    assert isinstance(await handle.apoll(), Answered | Partial)
+    assert (await yard.row(handle.run)).crashes.total == 0
+
+
+# ── who gets the slots ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Looker(ScriptedModel):
+    """Looks once in every run, then says so."""
+
+    def __init__(self, who: str) -> None:
+        super().__init__(lambda request: "ok" if len(request.history) > 1 else calls(("look", {"who": who})))
+
+
+async def test_slots_are_shared_out_among_tenants_and_kept_to(yard: Yard) -> None:
+    most, now, order = [0], [0], list[str]()
+
+    @tool(kind="read")
+    async def look(who: str) -> str:
+        order.append(who)
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        await asyncio.sleep(0.03)
+        now[0] -= 1
+        return "ok"
+
+    agents = [Agent(who, Looker(who), tools=[look], role="talking") for who in ("big", "small")]
+    for agent, count in zip(agents, (6, 2), strict=True):
+        for _ in range(count):
+            await agent.asubmit("go", app=yard.app, tenant=agent.name)
+    await yard.work(*agents, slots=2)
+    assert sorted(order[:4]) == ["big", "big", "small", "small"]
+    assert len(order) == 8
+    assert most[0] == 2
+
+
+async def test_a_worker_that_dies_before_it_tells_the_queue_of_an_end(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = talker()
+    handle = await agent.asubmit("go", app=yard.app)
+
+    async def dies(*_: object) -> bool:
+        raise StoreError("the disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SqlQueue, "finish", dies)
+        await yard.work(agent)
+    ended = await yard.facts(handle.run)
+    await yard.queue.leave((await yard.row(handle.run)).worker or "", crashed=True)
+    await yard.work(agent)
+    assert (await yard.row(handle.run)).state == "done"
+    assert await yard.facts(handle.run) == ended, "an ended run is not touched again"

@@ -1,0 +1,182 @@
+"""Worker processes: killed, frozen, poisoned, blocked, drained; what they leave to one another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from capataz import Aborted, App
+from capataz.cli.exits import UNFIT
+from capataz.events.facts import RunResumed
+from capataz.runtime.handle import Handle, queue_of
+from tests.engines import crew
+
+BEAT = 0.2
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Crew:
+    folder: Path
+    app: App
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        command = Path(sys.executable).with_name("capataz")
+        words = [str(command), "worker", "crew:app", "--beat", str(BEAT), *options]
+        with (self.folder / "workers.log").open("ab") as log:
+            worker = subprocess.Popen(words, cwd=HERE, env={**os.environ, "CREW": str(self.folder)}, stderr=log)
+        self.workers.append(worker)
+        return worker
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "workers.log").read_text()
+
+    def effects(self) -> list[tuple[float, int, str]]:
+        path = self.folder / "effects.log"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(float(at), int(pid), words) for at, pid, words in (line.split(" ", 2) for line in lines)]
+
+    async def submit(self, agent: str) -> Handle:
+        known = {each.name: each for each in crew.app.agents}
+        return await known[agent].asubmit("go", app=self.app)
+
+    async def freeze(self, worker: subprocess.Popen[bytes]) -> None:
+        """Stop it, but not while it holds the file: a sleeping process keeps its lock."""
+        while True:
+            worker.send_signal(signal.SIGSTOP)
+            other = sqlite3.connect(self.folder / "capataz.db", timeout=0.2, isolation_level=None)
+            try:
+                other.execute("BEGIN IMMEDIATE")
+                other.execute("ROLLBACK")
+                return
+            except sqlite3.OperationalError:
+                worker.send_signal(signal.SIGCONT)
+                await asyncio.sleep(0.01)
+            finally:
+                other.close()
+
+    async def until(self, holds: Callable[[], bool], seconds: float = 20.0) -> None:
+        limit = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < limit, f"not within {seconds} s\n{self.said}"
+            await asyncio.sleep(0.01)
+
+    async def end(self, worker: subprocess.Popen[bytes], seconds: float = 20.0) -> int:
+        await self.until(lambda: worker.poll() is not None, seconds)
+        return int(worker.returncode)
+
+
+@pytest.fixture
+async def gang(tmp_path: Path) -> AsyncIterator[Crew]:
+    async with App(f"sqlite:///{tmp_path / 'capataz.db'}") as app:
+        gang = Crew(tmp_path, app)
+        yield gang
+        for worker in gang.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait(10)
+
+
+def keys(gang: Crew) -> list[str]:
+    return [words for _, _, words in gang.effects() if words.startswith("act ")]
+
+
+async def test_when_one_of_two_is_killed_the_other_has_its_runs_within_three_beats(gang: Crew) -> None:
+    handles = [await gang.submit("steady") for _ in range(4)]
+    first, second = gang.start("--slots", "2"), gang.start("--slots", "4")
+    await gang.until(lambda: len({pid for _, pid, _ in gang.effects()}) == 2)
+    await gang.until(lambda: sum(pid == first.pid for _, pid, _ in gang.effects()) >= 4)
+    first.kill()
+    killed = time.time()
+    outcomes = [await handle.await_(timeout=30) for handle in handles]
+    assert all(not isinstance(outcome, Aborted) for outcome in outcomes)
+    taken = [
+        event.at
+        for handle in handles
+        for event in await gang.app.store.read(handle.run)
+        if isinstance(event.fact, RunResumed)
+    ]
+    assert taken, "the first worker had runs"
+    assert max(taken) - killed < 3 * BEAT + 0.5, "and a little for the looking"
+    assert len(keys(gang)) == len(set(keys(gang))), "no act was done twice"
+    second.send_signal(signal.SIGTERM)
+    assert await gang.end(second) == 0
+
+
+async def test_a_worker_that_was_frozen_and_wakes_up_writes_and_starts_nothing(gang: Crew) -> None:
+    handle = await gang.submit("steady")
+    first = gang.start()
+    await gang.until(lambda: len(gang.effects()) >= 5)
+    await gang.freeze(first)
+    second = gang.start()
+    outcome = await handle.await_(timeout=30)
+    assert not isinstance(outcome, Aborted)
+    log = await gang.app.store.read(handle.run)
+    before = [effect for effect in gang.effects() if effect[1] == first.pid]
+    first.send_signal(signal.SIGCONT)
+    await gang.until(lambda: "somebody else's" in gang.said)
+    await asyncio.sleep(0.3)
+    after = [effect for effect in gang.effects() if effect[1] == first.pid]
+    assert [words for _, _, words in after[len(before) :] if words.startswith("act")] == []
+    assert len(after) - len(before) <= 1, "at most the look that was under way when it was frozen"
+    assert await gang.app.store.read(handle.run) == log
+    assert len(keys(gang)) == len(set(keys(gang)))
+    row = await queue_of(gang.app.store).look(handle.run)
+    assert row is not None
+    assert row.state in ("done", "waiting"), "the act that was under way is in doubt"
+    for worker in (first, second):
+        worker.send_signal(signal.SIGTERM)
+        assert await gang.end(worker) == 0
+
+
+async def test_a_run_that_kills_its_workers_ends_and_is_not_claimed_again(gang: Crew) -> None:
+    handle = await gang.submit("poisoned")
+    ends: list[int] = []
+    while len(ends) < 12 and await handle.apoll() is None:
+        ends.append(await gang.end(gang.start("--until-idle")))
+    outcome = await handle.apoll()
+    assert isinstance(outcome, Aborted)
+    assert outcome.reason == "poison"
+    assert "3 times at the same step" in outcome.detail
+    assert [words for _, _, words in gang.effects()] == ["index 6624"] * 3
+    assert ends.count(-signal.SIGKILL) == 3
+    row = await queue_of(gang.app.store).look(handle.run)
+    assert row is not None
+    assert (row.state, row.crashes.here) == ("dead", 3)
+
+
+async def test_a_worker_whose_loop_is_blocked_says_so_and_ends_for_its_process_manager(gang: Crew) -> None:
+    blocked, well = await gang.submit("blocker"), await gang.submit("steady")
+    worker = gang.start("--stall", "0.6", "--slots", "2")
+    assert await gang.end(worker) == UNFIT
+    assert "blocked for" in gang.said
+    assert f"by run {blocked.run}" in gang.said
+    queue = queue_of(gang.app.store)
+    guilty, innocent = await queue.look(blocked.run), await queue.look(well.run)
+    assert guilty is not None
+    assert innocent is not None
+    assert (guilty.state, guilty.crashes.total) == ("queued", 1)
+    assert innocent.crashes.total == 0
+    assert await queue.workers() == []
+
+
+async def test_a_worker_whose_threads_leak_away_finishes_and_ends(gang: Crew) -> None:
+    handle = await gang.submit("holder")
+    worker = gang.start()
+    assert await gang.end(worker) == UNFIT
+    assert "threads are held by tools that do not come back" in gang.said
+    row = await queue_of(gang.app.store).look(handle.run)
+    assert row is not None
+    assert row.state in ("queued", "done")
