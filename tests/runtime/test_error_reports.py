@@ -334,3 +334,25 @@ async def test_an_approval_that_was_answered_with_something_else_is_asked_for_ag
     assert item.approval is not None
     assert item.call is not None
     assert item.call.arguments["q"] == "Q2"
+
+
+async def test_what_is_said_while_calls_are_open_stands_behind_their_results(world: World) -> None:
+    """A provider refuses a history in which anything comes between a call and its result."""
+    filed: list[str] = []
+    agent, run = await rejected(world, filed)
+    events = await world.events(run)
+    lease = await world.app.store.claim(run, "conversation")
+    said = Event(events[-1].seq + 1, events[-1].at, MessageReceived("user", "and hurry"))
+    await world.app.store.append(lease, said.seq, [said])
+    await world.app.aresume(agent, run)
+    await answer(world.app.store, world.clock, run, Decision("approve"), "ana")
+    other = replace(agent, model=ScriptedModel(says("Filed.")))
+    assert isinstance(await world.app.aresume(other, run), Completed)
+    assert isinstance(other.model, ScriptedModel)
+    history = other.model.requests[0].history
+    assert [(message.role, bool(message.calls)) for message in history[-3:]] == [
+        ("assistant", True),
+        ("tool", False),
+        ("user", False),
+    ]
+    assert history[-1].text == "and hurry"

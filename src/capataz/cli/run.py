@@ -145,6 +145,8 @@ def print_outcome(outcome: Outcome, html: Path | None = None) -> None:
             err.print(styled("  ✗ ", "bad") + styled(str(item)))
     err.print(styled(f"  {spent(outcome.spend)}", "quiet"))
     err.print(styled(f"  capataz show {outcome.run}", "quiet"))
+    if outcome.name == "escalated":
+        err.print(styled(f"  capataz inbox show {outcome.run}", "quiet"))
     if html is not None:
         err.print(styled(f"  page: {html}", "quiet"))
     if outcome.answer:

@@ -58,6 +58,8 @@ class Transcript:
     recalled: int = 0
     """How many messages at the beginning come from the conversation, before the task of this run."""
     effects: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    _heard: list[Message] = field(default_factory=list[Message])
+    """What was said while a batch was at work."""
     _late: list[str] = field(default_factory=list[str])
     """Notes that wait for the end of the batch: nothing may come between a call and its result."""
 
@@ -72,11 +74,9 @@ class Transcript:
             case ToolRefused(call=call, message=message):
                 self._answer(call, shown({"error": message}), True)
             case MessageReceived(role=role, text=text):
-                self._close()
-                self.messages.append(Message("user", text if role == "user" else f"{NOTE_MARK} {text}"))
+                self._hear(Message("user", text if role == "user" else f"{NOTE_MARK} {text}"))
             case EscalationAnswered(action="answer", text=text, by=by):
-                self._close()
-                self.messages.append(Message("user", f"[from {by}] {text}"))
+                self._hear(Message("user", f"[from {by}] {text}"))
             case VerdictGiven(note=note) if note:
                 self._note(note)
             case fact:
@@ -117,10 +117,19 @@ class Transcript:
         if all(self._open.values()):
             self._close()
 
+    def _hear(self, message: Message) -> None:
+        """What somebody says in the middle of a batch stands behind its results."""
+        if self._open:
+            self._heard.append(message)
+        else:
+            self.messages.append(message)
+
     def _close(self) -> None:
         """Results fold by position, whatever the order in which parallel calls ended."""
         self.messages.extend(message for _, message in sorted(self._open.items()) if message is not None)
         self._open = {}
+        self.messages.extend(self._heard)
+        self._heard = []
         late, self._late = self._late, []
         for note in late:
             self._note(note)
