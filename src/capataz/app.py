@@ -24,7 +24,7 @@ from capataz.policy.table import PASSING
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
-    from capataz.ports import Chance, Clock, Model, Store
+    from capataz.ports import Chance, Clock, Model, Observer, Store
     from capataz.privacy.mask import Mask
     from capataz.runtime.launch import Spec, Yard
     from capataz.runtime.shift import Shift, Terms
@@ -47,7 +47,8 @@ class App:
     `policy` is a `Policy` or the path of a policy file. `webhook` is an address that is told when a run waits for a
     person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`. `faults` says which row of the
     fault table exceptions of your own belong to, when a tool raises them: `{OutOfStock: "invalid_input"}`. `agents` are
-    those whose submitted runs its workers drive.
+    those whose submitted runs its workers drive. `telemetry` watches every run: an `OpenTelemetry`, a `JsonLines`, or
+    several of them.
 
     >>> App("memory:").store_url
     'memory:'
@@ -65,6 +66,7 @@ class App:
         faults: Mapping[type[BaseException], Row] | None = None,
         agents: Sequence[Agent] = (),
         mask: Mask | bool = True,
+        telemetry: Observer | Sequence[Observer] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
         self.store_url = given if isinstance(given, str) else type(given).__name__
@@ -79,6 +81,8 @@ class App:
         self._models: dict[tuple[str, str | None, str | None], tuple[Model, str]] = {}
         self._faults = ToolFaults(_rows(faults or {}))
         self._yard: Yard | None = None
+        self.observers: tuple[Observer, ...] = tuple(telemetry) if isinstance(telemetry, Sequence) else (telemetry,)
+        """Those who watch every run; fixed once the first run has begun."""
         self._mask = mask
         self._webhook = self._hook(webhook) if webhook is not None else None
 
@@ -232,7 +236,8 @@ class App:
             )
             owner = f"{platform.node()}-{os.getpid()}-{chance.identity()}"
             hook = self._webhook
-            self._yard = Yard(self.store, around, owner, on_escalation=hook.tell if hook is not None else None)
+            tell = hook.tell if hook is not None else None
+            self._yard = Yard(self.store, around, owner, on_escalation=tell, observers=self.observers)
         return self._yard
 
 

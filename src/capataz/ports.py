@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from capataz.events.facts import JSON, Event, Opaque, OutcomeName, Spend, Usage
 from capataz.memory.transcript import Message
+from capataz.money.accounts import Limit, Refusal, Reservation, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +417,42 @@ class RecordStore(Store, Protocol):
         ...
 
 
+# ── what it costs ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Accounts(Protocol):
+    """Balances beside the logs, brought forward in the transactions that append to them: they cannot drift apart.
+
+    Every append settles by itself what its facts bring to an end: the reply of a call, its failure, the resumption
+    or the end of a run. A reservation whose call's end is not known is charged in full.
+    """
+
+    def reserve(
+        self, lease: Lease, first_seq: int, events: Sequence[Event], wanted: Reservation, limits: Sequence[Limit]
+    ) -> Future[Refusal | None]:
+        """`Store.append`, and in the same transaction hold what the model call can use that the last event starts.
+
+        The place of that event is the key. `limits` hold beside those that are set in the store, which go before them.
+        A refusal holds nothing; the events are written all the same.
+        """
+        ...
+
+    async def limits(self) -> list[Limit]: ...
+
+    async def allow(self, limit: Limit) -> None:
+        """Set a limit, in the place of the one there is for this account and period."""
+        ...
+
+    async def disallow(self, whose: str, name: str, period: str) -> bool:
+        """Take a limit away; False where there was none."""
+        ...
+
+    async def spent(self, by: str, bucket: str = "total", limit: int = 100) -> list[Spent]:
+        """What was spent by each "tenant", "user", "agent", "run" or "source" in a period ("total", "2026-11",
+        "2026-11-30"; runs have only a total), the greatest first."""
+        ...
+
+
 class Clock(Protocol):
     """Time comes in as data; this is where it comes from."""
 
@@ -435,4 +472,16 @@ class Chance(Protocol):
 
     def identity(self) -> str:
         """A fresh id, sortable by the time it was made."""
+        ...
+
+
+class Observer(Protocol):
+    """Someone who watches runs: spans, logs. It is called in the run's own task and may neither wait nor raise."""
+
+    def __call__(self, run: str, event: Event, /) -> None:
+        """A fact has been recorded."""
+        ...
+
+    def recall(self, run: str, events: Sequence[Event], /) -> None:
+        """A run is taken up from its log; these facts were recorded before, perhaps by another process."""
         ...

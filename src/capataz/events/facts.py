@@ -2,8 +2,7 @@
 
 Everything known about a run is a fold over these values, so they say what *happened*, in the past tense, once.
 A start and its end are two facts; nothing is edited afterwards; the prompt is never stored, since it is a fold.
-This module must never read a clock, draw a number or touch the world: time and position arrive with the
-envelope (`Event`), stamped by whoever owns the log.
+This module must never read a clock, draw a number or touch the world: time and position arrive with the envelope.
 """
 
 from __future__ import annotations
@@ -73,6 +72,9 @@ class RunStarted:
     """Messages at the end of the history that are never compressed."""
     fork: Fork | None = None
     """The run this one was split off from; None where it was begun by itself."""
+    tenant: str = ""
+    user: str = ""
+    """On whose behalf the run is made: their accounts pay for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class RunResumed:
     reason: str = "recovered"
     versions: Versions | None = None
     """What the new worker runs with; an approval given under other tools or another policy does not count."""
+    standing: tuple[str, ...] = ()
+    """Effects that other runs of the conversation have made, or may have made, in the meantime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ class ModelCallStarted:
     model: str
     purpose: Purpose = "loop"
     reserved_tokens: int = 0
-    """Upper bound of what this call can use: bytes sent and the largest output."""
+    endpoint: str = ""
+    """Reserved: most it can use, bytes sent and largest output. Endpoint: provider, or "provider at address"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,8 @@ class ModelCallFailed:
     model: str = ""
     purpose: Purpose = "loop"
     seconds: float = 0.0
+    billed: bool = False
+    """Something of the answer had come before it broke off: the provider may charge for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +279,7 @@ class ToolAnsweredLate:
     error: bool = False
     in_doubt: bool = False
     """It answered, but still not whether it took effect."""
-    seconds: float = 0.0
-    """From its start."""
+    seconds: float = 0.0  # from its start
 
 
 @dataclass(frozen=True, slots=True)

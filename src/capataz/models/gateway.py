@@ -87,7 +87,10 @@ class Gateway:
         """Make one call. What came of it is in the journal; nothing is raised but cancellation."""
         request = ask.request
         largest = request.max_output or GUESSED_OUTPUT
-        journal.record(ModelCallStarted(ask.turn, ask.attempt, request.model, ask.purpose, ask.prompt_bound + largest))
+        bound = ask.prompt_bound + largest
+        journal.record(
+            ModelCallStarted(ask.turn, ask.attempt, request.model, ask.purpose, bound, ask.endpoint.partition("#")[0])
+        )
         if (fault := self._unaffordable(ask, largest) or self._left_alone(ask)) is not None:
             journal.record(ModelCallFailed(ask.turn, ask.attempt, fault, request.model, ask.purpose))
             return

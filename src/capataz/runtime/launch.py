@@ -25,7 +25,7 @@ from capataz.kernel.evolve import begin, fold
 from capataz.kernel.state import Rules, State
 from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Outcome
-from capataz.ports import Store
+from capataz.ports import Observer, Store
 from capataz.runtime.drive import drive
 from capataz.runtime.heartbeat import Pulse
 from capataz.runtime.journal import Journal
@@ -33,6 +33,7 @@ from capataz.runtime.perform import Performer
 from capataz.runtime.report import outcome_of
 from capataz.runtime.waiting import as_json, read_waiting
 from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker
+from capataz.tools.usercode import Trap
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Yard:
     on_event: Callable[[str, Event], None] | None = None
     on_escalation: Callable[[Mapping[str, JSON]], None] | None = None
     """Told when a run begins to wait for a person; may not block."""
+    observers: tuple[Observer, ...] = ()
+    """Those who watch every run of the App; `on_event` watches one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,14 @@ async def advance(
 async def taken(spec: Spec, run: str, yard: Yard) -> tuple[Journal, int]:
     """The journal of a run that was begun before, from now on this worker's to write, and the epoch of its lease."""
     lease = await yard.store.claim(run, yard.owner)
-    state = fold(spec.rules, await yard.store.read(run))
+    events = await yard.store.read(run)
+    state = fold(spec.rules, events)
     if state.started is None or state.started.agent != spec.name:
         owner = state.started.agent if state.started is not None else "nobody"
         raise Misuse(f"run {run} belongs to agent {owner!r}, not to {spec.name!r}: resume it with that agent")
+    for observer in yard.observers:
+        with Trap():  # whoever watches may not disturb what is watched
+            observer.recall(run, events)
     return Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run)), lease.epoch
 
 
@@ -159,8 +166,16 @@ def _whole(result: Outcome | Parked) -> Outcome:
 
 
 def _watcher(yard: Yard, run: str) -> Callable[[Event], None] | None:
-    watch = yard.on_event
-    return None if watch is None else lambda event: watch(run, event)
+    watchers = (*yard.observers, *((yard.on_event,) if yard.on_event is not None else ()))
+    if len(watchers) < 2:
+        return (lambda event: watchers[0](run, event)) if watchers else None
+
+    def tell(event: Event) -> None:
+        for watch in watchers:
+            with Trap():  # one that fails keeps nothing from the others
+                watch(run, event)
+
+    return tell
 
 
 def _started(spec: Spec, task: Task, run: str) -> RunStarted:
