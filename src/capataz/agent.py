@@ -159,7 +159,6 @@ class Agent:
         task with the same key is the first one, also when that is over.
         """
         from capataz.ports import Job
-        from capataz.runtime.handle import engine_of
 
         if not task.strip():
             raise Misuse(f"agent {self.name!r} was given an empty task: say what it should do")
@@ -168,7 +167,7 @@ class Agent:
         around = app.yard().around
         due = around.clock.now() + delay if delay else 0.0
         job = Job(around.chance.identity(), self.name, task, task_type, None, tenant, priority, due, key)
-        return self.handle(await engine_of(app.store).submit(job), app=app)
+        return self.handle(await app.engine.submit(job), app=app)
 
     def submit(
         self,
@@ -192,9 +191,9 @@ class Agent:
 
     def handle(self, run: str, *, app: App) -> Handle:
         """The handle of a run that was submitted earlier, from whatever process."""
-        from capataz.runtime.handle import Handle, engine_of
+        from capataz.runtime.handle import Handle
 
-        return Handle(run, app.store, engine_of(app.store), self.read)
+        return Handle(run, app.store, app.engine, self.read)
 
     def as_tool(self, name: str | None = None, *, description: str = "", kind: Kind | None = None) -> AgentTool:
         """This agent as a tool of another: it takes a task in words and gives back the outcome of its run.

@@ -24,7 +24,8 @@ from capataz.policy.table import PASSING
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
-    from capataz.ports import Chance, Clock, Model, Observer, Store
+    from capataz.engines.temporal import TemporalEngine
+    from capataz.ports import Chance, Clock, Engine, Model, Observer, Store
     from capataz.privacy.mask import Mask
     from capataz.runtime.launch import Spec, Yard
     from capataz.runtime.shift import Shift, Terms
@@ -49,6 +50,8 @@ class App:
     fault table exceptions of your own belong to, when a tool raises them: `{OutOfStock: "invalid_input"}`. `agents` are
     those whose submitted runs its workers drive. `telemetry` watches every run: an `OpenTelemetry`, a `JsonLines`, or
     several of them.
+    `engine` brings submitted runs to the workers: the queue in the store itself where none is given, else a
+    `capataz.engines.temporal.TemporalEngine`.
 
     >>> App("memory:").store_url
     'memory:'
@@ -65,12 +68,14 @@ class App:
         webhook: str | None = None,
         faults: Mapping[type[BaseException], Row] | None = None,
         agents: Sequence[Agent] = (),
+        engine: TemporalEngine | None = None,
         mask: Mask | bool = True,
         telemetry: Observer | Sequence[Observer] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
         self.store_url = given if isinstance(given, str) else type(given).__name__
         self.agents = tuple(agents)
+        self._cluster = engine
         self.policy = read_policy(policy) if isinstance(policy, (str, Path)) else policy or Policy()
         self._given = given
         self._store: Store | None = None if isinstance(given, str) else given
@@ -99,6 +104,13 @@ class App:
             assert isinstance(self._given, str)
             self._store = open_store(self._given)
         return self._store
+
+    @property
+    def engine(self) -> Engine:
+        """What brings submitted runs to workers."""
+        from capataz.runtime.handle import engine_of
+
+        return engine_of(self.store) if self._cluster is None else self._cluster.over(self.store)
 
     def model(self, name: str, base_url: str | None, api_key: str | None) -> tuple[Model, str]:
         """The model behind "provider:name", shared by all agents that ask for the same, and its name there."""
@@ -158,7 +170,10 @@ class App:
         if not known:
             raise Misuse("a worker needs agents: App(agents=[...]) or app.worker(agent, ...)")
         specs = {name: agent.prepare(self) for name, agent in known.items()}
-        return Shift(specs, queue_of(self.store), self.yard(), terms or Terms(), on_unfit)
+        if (cluster := self._cluster) is None:
+            return Shift(specs, queue_of(self.store), self.yard(), terms or Terms(), on_unfit)
+        queue = cluster.queue(self.store)
+        return Shift(specs, queue, self.yard(), terms or Terms(), on_unfit, fill=cluster.slots(queue))
 
     async def close(self) -> None:
         """Write what is queued and let go of the store, the connections and the threads."""

@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from capataz.engines.local import Share, Slots
 from capataz.events.facts import RunResumed, TickPassed
 from capataz.kernel.cutting import break_off, step_of
 from capataz.kernel.state import State
 from capataz.mistakes import Fenced, NotFound, StoreError
-from capataz.ports import Claim, Crashes, Driven, Queue
+from capataz.ports import Claim, Crashes, Driven, Driver, Queue
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.runtime.journal import Journal
 from capataz.runtime.launch import Parked, Spec, Task, Yard, begun, go_on, taken
@@ -119,6 +120,21 @@ class Driving:
         return Driven("cancelled", words)
 
 
+class Filling(Protocol):
+    """How a worker's slots are filled: from the queue, or by the machinery of a cluster. As `engines.local.Slots`."""
+
+    @property
+    def busy(self) -> int: ...
+
+    def stop(self) -> None: ...
+
+    def abandon(self, run: str) -> None: ...
+
+    async def serve(self, until_idle: bool = False) -> None: ...
+
+    async def drain(self, seconds: float) -> None: ...
+
+
 class Shift:
     """One worker. `work` returns when it was stopped, with None, or has to be replaced, with the reason."""
 
@@ -129,6 +145,7 @@ class Shift:
         yard: Yard,
         terms: Terms,
         on_unfit: Callable[[Unfit], None] | None = None,
+        fill: Callable[[Driver, str, Share], Filling] | None = None,
     ) -> None:
         self._queue, self._yard, self._terms = queue, yard, terms
         self._on_unfit = on_unfit
@@ -137,7 +154,7 @@ class Shift:
         self.name = f"{yard.owner}-{yard.around.chance.identity()}"
         share = Share(terms.slots, tuple(specs), terms.pace.lease, terms.pace.poll, terms.per_tenant)
         driving = Driving(specs, queue, yard, terms, self._pulses)
-        self._slots = Slots(queue, driving, self.name, share)
+        self._slots = Slots(queue, driving, self.name, share) if fill is None else fill(driving, self.name, share)
         self._unfit: Unfit | None = None
 
     @property
