@@ -20,6 +20,7 @@ from capataz.events.values import (
     Evidence as Evidence,
     Fault as Fault,
     Fork as Fork,
+    HandedOver as HandedOver,
     Kind as Kind,
     Opaque as Opaque,
     OutcomeName as OutcomeName,
@@ -45,8 +46,7 @@ class RunStarted:
     model: str = ""
     instructions: str = ""
     tools: tuple[ToolFacts, ...] = ()
-    checks: tuple[str, ...] = ()
-    """Names of the `done_when` checks: the required effects."""
+    checks: tuple[str, ...] = ()  # names of the `done_when` checks: the required effects
     ceilings: Ceilings = Ceilings()
     task_type: str | None = None
     conversation: str | None = None
@@ -60,21 +60,20 @@ class RunStarted:
     """Bytes of instructions and tool declarations: what every model call sends beside the history."""
     standing: tuple[str, ...] = ()
     """Effects that other runs of the same root have made or may have made: the ledger refuses them here too."""
-    fallbacks: tuple[str, ...] = ()
-    """Models to hop to on a rate limit, in order."""
-    supervised: bool = False
-    """Whether another agent or a callable is asked before a person."""
-    typed: bool = False
-    """Whether the answer has to be of a given type."""
+    fallbacks: tuple[str, ...] = ()  # models to hop to on a rate limit, in order
+    supervised: bool = False  # another agent or a callable is asked before a person
+    typed: bool = False  # the answer has to be of a given type
     window: int | None = None
     """Tokens the model can see at once; None when not known, and then only its own refusal says that it is full."""
-    keep_last: int = 8
-    """Messages at the end of the history that are never compressed."""
+    keep_last: int = 8  # messages at the end of the history that are never compressed
     fork: Fork | None = None
     """The run this one was split off from; None where it was begun by itself."""
     tenant: str = ""
     user: str = ""
     """On whose behalf the run is made: their accounts pay for it."""
+    handed: tuple[HandedOver, ...] | None = None
+    """Hand-offs of the root so far, the one that began this run last."""
+    depth: int = 0  # runs above this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +304,7 @@ class ChildEnded:
     position: int
     standing: tuple[str, ...] = ()
     """Effects the child made or may have made."""
+    handed: tuple[HandedOver, ...] | None = None  # hand-offs of the root up to its end; None in logs that do not say
 
 
 # ── the judgements ───────────────────────────────────────────────────────────────────────────────────────

@@ -93,6 +93,7 @@ def _run_started(state: State, event: Event, fact: RunStarted) -> None:
 
 def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
     state.versions = fact.versions or state.versions
+    state.ledger.elsewhere.update(fact.standing)
     for view in state.calls.values():
         if view.stage == "started" and not view.call.acting:
             view.stage = "asked"

@@ -10,7 +10,7 @@ from capataz.events.facts import (
     RunEnded,
     RunEscalated,
 )
-from capataz.kernel.closing import best_answer
+from capataz.kernel.closing import best_answer, end
 from capataz.kernel.commands import Command, DrawWait, Record
 from capataz.kernel.room import seconds_left
 from capataz.kernel.state import State
@@ -26,6 +26,8 @@ SUPERVISIONS = 2
 def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]:
     """The retry that the policy table still allows, or the end it prescribes."""
     table, fault, model = state.rules.policy.faults, failed.fault, model_of(state)
+    if fault.reason.startswith("budget-"):  # an account's, not this run's: a closing call would be refused as well
+        return (end(state, "partial", fault.reason, fault.message),)
     if fault.row == "ours":
         return (Record(_own_limit(state, failed)),)
     left = seconds_left(state)

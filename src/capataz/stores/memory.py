@@ -7,20 +7,27 @@ elsewhere is refused here too.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from capataz.events.codec import decode, encode
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound, StoreError
+from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
+from capataz.stores.account_tables import follow
+from capataz.stores.accounts import Hold, SqlAccounts
 from capataz.stores.fence import check_fence, check_positions, refuse_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.queue import InMemory, SqlQueue
 from capataz.stores.spans import SqlSpans
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -78,14 +85,38 @@ class MemoryStore:
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
         check_positions(first_seq, events)
         bodies = [(event.seq, event.at, encode(event)) for event in events]
-        future = asyncio.get_running_loop().create_future()
+        return self._done(lease, first_seq, events, bodies, lambda _: None)
+
+    def accounts(self) -> SqlAccounts:
+        """The balances of this store. They are forgotten with the process too."""
+        return SqlAccounts(self._jobs, self._reserve)
+
+    def _reserve(self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold) -> Future[Refusal | None]:
+        check_positions(first_seq, events)
+        bodies = [(event.seq, event.at, encode(event)) for event in events]
+        return self._done(lease, first_seq, events, bodies, hold)
+
+    def _done(
+        self,
+        lease: Lease,
+        first_seq: int,
+        events: Sequence[Event],
+        bodies: list[tuple[int, float, bytes]],
+        then: Callable[[sqlite3.Connection], T],
+    ) -> Future[T]:
+        """Append, bring the balances forward, and do the rest."""
+
+        def work(connection: sqlite3.Connection) -> T:
+            follow(connection, lease.run, events)
+            return then(connection)
+
+        future: Future[T] = asyncio.get_running_loop().create_future()
         try:
             with self._lock:
                 self._append(lease, first_seq, events, bodies)
+            future.set_result(self._jobs.perform("account for a run in", work))
         except StoreError as error:
             future.set_exception(error)
-        else:
-            future.set_result(None)
         return future
 
     def _append(

@@ -91,6 +91,9 @@ class InMemory:
         self._closed = False
 
     async def __call__(self, doing: str, work: Work[T], reads: bool = False) -> T:
+        return self.perform(doing, work)
+
+    def perform(self, doing: str, work: Work[T]) -> T:
         with self._lock:
             if self._closed:
                 raise StoreError(f"could not {doing} the store in memory: it is closed, and what it held is gone")

@@ -7,6 +7,7 @@ append (sequence and epoch, looked at in the transaction that writes) keeps them
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from asyncio import Future
 from collections.abc import Callable, Sequence
@@ -17,8 +18,10 @@ from typing import TypeVar
 from capataz.events.codec import encode
 from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
+from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
 from capataz.stores import sqlite_tables as tables
+from capataz.stores.accounts import Hold, SqlAccounts
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
 from capataz.stores.spans import SqlSpans
@@ -67,6 +70,21 @@ class SqliteStore:
 
     async def claim(self, run: str, owner: str) -> Lease:
         return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
+
+    def accounts(self) -> SqlAccounts:
+        """The balances in the same file."""
+        return SqlAccounts(self._perform, self._reserve)
+
+    def _reserve(self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold) -> Future[Refusal | None]:
+        check_positions(first_seq, events)
+        events = tuple(events)
+        bodies = [encode(event) for event in events]
+
+        def work(connection: sqlite3.Connection) -> Refusal | None:
+            tables.append(connection, lease, first_seq, events, bodies)
+            return hold(connection)
+
+        return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
 
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
         check_positions(first_seq, events)

@@ -15,6 +15,7 @@ from capataz.events.codec import decode
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound
 from capataz.ports import Lease, RunRow
+from capataz.stores import account_tables
 from capataz.stores.fence import check_fence
 from capataz.stores.index import Progress, shown
 
@@ -55,6 +56,7 @@ def append(
         if isinstance(event.fact, RunStarted):
             connection.execute(_NAME, (*_started(shown(lease.run, event.fact)), identity))
     connection.execute(_ADVANCE, (*_columns(progress), identity))
+    account_tables.follow(connection, lease.run, events)
 
 
 def rewrite(connection: sqlite3.Connection, lease: Lease, events: Sequence[Event], bodies: Sequence[bytes]) -> None:
