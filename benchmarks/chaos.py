@@ -73,9 +73,8 @@ class World:
 
     folder: Path
 
-    @property
-    def store(self) -> str:
-        return f"sqlite:///{self.folder / 'capataz.db'}"
+    def app(self) -> App:
+        return App(f"sqlite:///{self.folder / 'capataz.db'}")
 
     def act(self, name: str, key: str) -> None:
         """One line, in one write, at the end of the file: this is the effect."""
@@ -86,6 +85,17 @@ class World:
     def lines(self) -> Counter[str]:
         path = self.folder / "effects.log"
         return Counter(path.read_text().splitlines()) if path.exists() else Counter()
+
+    def pay(self, key: str) -> None:
+        with self.database() as shop:
+            shop.execute("INSERT INTO payment VALUES (?, ?)", (key, time.time()))
+        shop.close()
+
+    def payments(self) -> list[str]:
+        shop = self.database()
+        keys = [str(key) for (key,) in shop.execute("SELECT key FROM payment")]
+        shop.close()
+        return keys
 
     def database(self) -> sqlite3.Connection:
         shop = sqlite3.connect(self.folder / "shop.db", timeout=10, isolation_level=None)
@@ -103,18 +113,13 @@ class World:
         async def pay(order: str, context: ToolContext) -> str:
             """Pay: not to be repeated, and it can be read back."""
             await asyncio.sleep(WAIT)
-            with self.database() as shop:
-                shop.execute("INSERT INTO payment VALUES (?, ?)", (context.idempotency_key, time.time()))
-            shop.close()
+            self.pay(context.idempotency_key)
             self.act("pay", context.idempotency_key)
             await asyncio.sleep(WAIT)
             return "paid"
 
         def paid(order: str, idempotency_key: str) -> bool:
-            shop = self.database()
-            found = shop.execute("SELECT 1 FROM payment WHERE key = ?", (idempotency_key,)).fetchone()
-            shop.close()
-            return found is not None
+            return idempotency_key in self.payments()
 
         async def stamp(order: str, context: ToolContext) -> str:
             """Stamp: may be repeated with the same key."""
@@ -201,21 +206,21 @@ class Chaos:
         first, self.enqueued = self.enqueued, self.enqueued + count
 
         async def submit() -> None:
-            async with App(self.world.store) as app:
+            async with self.world.app() as app:
                 for number in range(first, first + count):
                     await self.world.agent.asubmit(f"Handle case {number}", app=app, key=f"case-{number}")
 
         assert ended(forked(submit)) == 0
 
     async def work(self) -> None:
-        async with App(self.world.store) as app:
+        async with self.world.app() as app:
             shift = app.worker(self.world.agent, terms=Terms(slots=4, crashes=25, pace=PACE))
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, shift.stop)
             await shift.work()
 
     async def finish(self) -> None:
         """Drive what is left; fails as long as something is."""
-        async with App(self.world.store) as app:
+        async with self.world.app() as app:
             await app.worker(self.world.agent, terms=Terms(slots=8, crashes=25, pace=PACE)).work(until_idle=True)
             left = await queue_of(app.store).jobs(("queued", "parked", "claimed"))
             if left:
@@ -269,16 +274,14 @@ class Reckoning:
 
 
 async def reckon(world: World) -> Reckoning:
-    shop = world.database()
-    rows = Counter(f"pay {key}" for (key,) in shop.execute("SELECT key FROM payment"))
-    shop.close()
+    rows = Counter(f"pay {key}" for key in world.payments())
     file = world.lines()
     written = Counter({line: count for line, count in file.items() if line.startswith("pay ")})
     # A kill between the two writes leaves the row alone: the row is the payment, the line only tells of it.
     reckoning = Reckoning(file - written + rows)
     reckoning.wrong += [f"in the file and not in the database: {line}" for line in written - rows]
     reckoning.figures["paid, and killed before the line was written"] = (rows - written).total()
-    async with App(world.store) as app:
+    async with world.app() as app:
         for row in await queue_of(app.store).jobs(limit=1_000_000):
             reckoning.figures["runs"] += 1
             reckoning.run(row, await app.store.read(row.job.run))
