@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field, computed_field, field_validator
 
 from capataz.events.facts import Call

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from capataz.events.facts import JSON, Kind
