@@ -93,6 +93,14 @@ async def test_an_approval_is_told_with_what_would_run(receiver: Receiver) -> No
     assert "approve" in told["answers"]
 
 
+async def test_code_that_is_not_asynchronous_tells_it_too(receiver: Receiver) -> None:
+    app = App(MemoryStore(), clock=FakeClock(), webhook=receiver.url)
+    agent = Agent("clerk", ScriptedModel(REFUSED), role="talking")
+    outcome = await asyncio.to_thread(agent.run, "hi", app=app)
+    assert isinstance(outcome, Escalated)
+    assert [json.loads(body)["run"] for body in receiver.bodies] == [outcome.run]
+
+
 async def test_a_run_that_ends_by_itself_tells_nobody(receiver: Receiver) -> None:
     async with app_of(receiver, FakeClock()) as app:
         await Agent("clerk", ScriptedModel(says("hello")), role="talking").arun("hi", app=app)
