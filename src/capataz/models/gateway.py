@@ -9,6 +9,7 @@ other module may call a model; a test proves it.
 from __future__ import annotations
 
 import asyncio
+from asyncio import Future
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -32,12 +33,16 @@ from capataz.mistakes import ModelRefused
 from capataz.models.dialects.textcalls import calls_in_text
 from capataz.models.masking import Masking
 from capataz.models.prices import price
+from capataz.models.purse import Purse
+from capataz.money.accounts import Limit, Payer, Refusal, Reservation, Source
 from capataz.policy.breaker import DEFAULT_BREAKER, BreakerRule, Breakers
 from capataz.policy.table import PASSING
 from capataz.ports import Clock, Model, ModelRequest, RawCall, Reply
 
 GUESSED_OUTPUT = 4096
 """Output assumed for the bound of a call's cost when nothing limits it."""
+GRACE = 60.0
+"""Seconds after its last deadline that a call's end may take to be written."""
 
 
 class Journal(Protocol):
@@ -45,6 +50,7 @@ class Journal(Protocol):
 
     def record(self, fact: Fact) -> Event: ...
     def flush(self) -> None: ...
+    def reserve(self, wanted: Reservation, limits: Sequence[Limit]) -> Future[Refusal | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,9 @@ class Ask:
     breaker: BreakerRule = DEFAULT_BREAKER
     masking: Masking | None = None
     """What must not leave; None only where the user has switched masking off."""
+    payer: Payer | None = None
+    """Whose accounts pay for it; None: nobody's."""
+    source: Source = "loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,8 @@ class Gateway:
     """Own prices by model name: dollars per million input and output tokens. They win over the library's."""
     breakers: Breakers = field(default_factory=Breakers)
     """Of the providers; of this process only."""
+    purse: Purse | None = None
+    """What accounts may spend; None where the store keeps none."""
 
     async def call(
         self,
@@ -91,25 +102,50 @@ class Gateway:
         journal.record(
             ModelCallStarted(ask.turn, ask.attempt, request.model, ask.purpose, bound, ask.endpoint.partition("#")[0])
         )
-        if (fault := self._unaffordable(ask, largest) or self._left_alone(ask)) is not None:
+        fault = self._unaffordable(ask, largest) or self._left_alone(ask)
+        if (fault := fault or await self._reserve(ask, journal, largest)) is not None:
             journal.record(ModelCallFailed(ask.turn, ask.attempt, fault, request.model, ask.purpose))
             return
         journal.flush()
+        heard = False
+
+        def hear() -> None:
+            nonlocal heard
+            heard = True
+            beat()
+
         started = self.clock.now()
-        outcome = await self._ask(ask, beat)
+        outcome = await self._ask(ask, hear, largest)
         seconds = self.clock.now() - started
         for fact in self._noticed(ask, outcome):
             journal.record(fact)
         if isinstance(outcome, Fault):
-            journal.record(ModelCallFailed(ask.turn, ask.attempt, outcome, request.model, ask.purpose, seconds))
+            billed = heard and outcome.status is None
+            journal.record(ModelCallFailed(ask.turn, ask.attempt, outcome, request.model, ask.purpose, seconds, billed))
             return
         journal.record(self._replied(ask, outcome, read(outcome.calls, ask.turn), seconds))
 
-    async def _ask(self, ask: Ask, beat: Callable[[], None]) -> Reply | Fault:
+    async def _reserve(self, ask: Ask, journal: Journal, largest: int) -> Fault | None:
+        """Hold the most the call can use, with its start; a refusal is an outcome, and nothing leaves."""
+        if ask.payer is None or self.purse is None:
+            return None
+        most = price(ask.request.model, ask.provider, Usage(ask.prompt_bound, largest), self.prices)
+        now = self.clock.now()
+        until = now + ask.request.deadlines.total + GRACE
+        tokens = ask.prompt_bound + largest
+        held = journal.reserve(Reservation(ask.payer, ask.source, tokens, most, now, until), self.purse.own)
+        if not await self.purse.limited(ask.payer):
+            return None  # nothing to wait for: it is written with whatever comes next
+        refused = await held
+        return None if refused is None else refused.fault()
+
+    async def _ask(self, ask: Ask, beat: Callable[[], None], largest: int) -> Reply | Fault:
         """The broad catch of the model call: whatever a model does wrong becomes a classified fault."""
         limit = ask.request.deadlines.total
         masking = ask.masking
         request = ask.request if masking is None else masking.outgoing(ask.request)
+        if self.purse is not None and ask.payer is not None and self.purse.binding(ask.payer):
+            request = replace(request, max_output=largest)  # else the reservation would be no upper bound
         try:
             async with asyncio.timeout(limit):
                 reply = await ask.model.complete(request, beat)

@@ -7,12 +7,14 @@ writer of its run: the lease and the expected sequence make sure of that, and lo
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from capataz.events.facts import Event, Fact
 from capataz.kernel.evolve import evolve
 from capataz.kernel.state import State
-from capataz.ports import Clock, Lease, Store
+from capataz.money.accounts import Limit, Refusal, Reservation
+from capataz.ports import Accounts, Clock, Lease, Store
 from capataz.tools.usercode import Trap
 
 
@@ -26,7 +28,8 @@ class Journal:
         self._store, self._lease, self._clock = store, lease, clock
         self._on_event = on_event
         self._pending: list[Event] = []
-        self._last: Future[None] | None = None
+        self._last: Future[Any] | None = None
+        self._accounts = accounts_of(store)
         self.newest: Fact | None = None
         """What was recorded last by this journal."""
 
@@ -51,6 +54,15 @@ class Journal:
         ack.add_done_callback(_mark_seen)
         self._pending, self._last = [], ack
 
+    def reserve(self, wanted: Reservation, limits: Sequence[Limit]) -> Future[Refusal | None]:
+        """`flush`, and hold what the call can use that was recorded last. The future is done when both are durable."""
+        assert self._accounts is not None
+        assert self._pending
+        ack = self._accounts.reserve(self._lease, self._pending[0].seq, self._pending, wanted, limits)
+        ack.add_done_callback(_mark_seen)
+        self._pending, self._last = [], ack
+        return ack
+
     async def durable(self) -> None:
         """Return when all that was recorded is durable; raise `Fenced` or `StoreError` when it cannot be."""
         self.flush()
@@ -58,6 +70,12 @@ class Journal:
             await self._last
 
 
-def _mark_seen(ack: Future[None]) -> None:
+def accounts_of(store: Store) -> Accounts | None:
+    """The balances beside a store's logs; None for a store that keeps none."""
+    make: Any = getattr(store, "accounts", None)
+    return None if make is None else cast(Accounts, make())
+
+
+def _mark_seen(ack: Future[Any]) -> None:
     if not ack.cancelled():
         ack.exception()

@@ -15,7 +15,7 @@ from capataz.memory.message import Message
 from capataz.models.gateway import Ask
 from capataz.ports import ModelRequest
 from capataz.runtime.journal import Journal
-from capataz.runtime.worker import Surroundings, Worker, within
+from capataz.runtime.worker import Surroundings, Worker, payer_of, within
 
 SUMMARY_TOKENS = 1500
 """Largest summary that is asked for, whatever the window."""
@@ -51,6 +51,8 @@ async def summarise(
         voice.endpoint,
         state.rules.policy.breaker_of(provider=voice.provider),
         around.privacy.masking(state.started, ()) if around.privacy is not None and state.started is not None else None,
+        payer_of(state.started) if state.started is not None else None,
+        "compressor",
     )
     await around.gateway.call(ask, journal, worker.toolset.read, beat)
     journal.record(_came_of_it(command, journal, window))

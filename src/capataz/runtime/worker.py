@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from capataz.checks import Check
-from capataz.events.facts import JSON, Call, ChildEnded, EscalationAnswered, RunEscalated
+from capataz.events.facts import JSON, Call, ChildEnded, EscalationAnswered, RunEscalated, RunStarted
 from capataz.faults.classify import ToolFaults
 from capataz.models.gateway import Gateway
+from capataz.money.accounts import Payer, Source
 from capataz.policy.breaker import Breakers
 from capataz.ports import Chance, Clock, Deadlines, Model
 from capataz.runtime.journal import Journal
@@ -61,6 +62,8 @@ class Worker:
     summariser: Voice | None = None
     """Writes the summaries of long histories; the agent's own model where none is given."""
     supervise: Callable[[RunEscalated, Journal], Awaitable[EscalationAnswered | None]] | None = None
+    source: Source = "loop"
+    """What its calls are booked as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,11 @@ class Surroundings:
     """Rows of the user's own exceptions."""
     privacy: Privacy | None = None
     """What must not leave; None where the user has switched masking off."""
+
+
+def payer_of(started: RunStarted) -> Payer:
+    """Whose accounts pay for the calls of a run: the root's, with all its descendants."""
+    return Payer(started.root or started.run, started.agent, started.tenant, started.user)
 
 
 def within(deadlines: Deadlines, seconds: float | None) -> Deadlines:
