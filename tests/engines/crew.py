@@ -81,7 +81,8 @@ class Steps:
 
 
 steady = Agent("steady", Steps(24), tools=[act, look], budget=Budget(turns=60))
+long = Agent("long", Steps(90), tools=[act, look], budget=Budget(turns=120, calls=120))
 poisoned = Agent("poisoned", ScriptedModel(calls(("index_batch", {"n": 6624}))), tools=[index_batch], role="talking")
 blocker = Agent("blocker", ScriptedModel(calls(("block", {})), says("done")), tools=[block], role="talking")
 holder = Agent("holder", ScriptedModel(calls(*[("hold", {})] * 20), says("done")), tools=[hold], role="talking")
-app = App(f"sqlite:///{FOLDER / 'capataz.db'}", agents=[steady, poisoned, blocker, holder])
+app = App(f"sqlite:///{FOLDER / 'capataz.db'}", agents=[steady, long, poisoned, blocker, holder])

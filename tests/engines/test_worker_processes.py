@@ -94,10 +94,13 @@ def keys(gang: Crew) -> list[str]:
 
 
 async def test_when_one_of_two_is_killed_the_other_has_its_runs_within_three_beats(gang: Crew) -> None:
-    handles = [await gang.submit("steady") for _ in range(4)]
     first, second = gang.start("--slots", "2"), gang.start("--slots", "4")
-    await gang.until(lambda: len({pid for _, pid, _ in gang.effects()}) == 2)
-    await gang.until(lambda: sum(pid == first.pid for _, pid, _ in gang.effects()) >= 4)
+    await gang.until(lambda: gang.said.count("slots for") == 2)
+    await gang.freeze(second)  # so that the first one gets them
+    handles = [await gang.submit("long") for _ in range(2)]
+    await gang.until(lambda: len({words.split(":")[0] for words in keys(gang)}) == 2)
+    second.send_signal(signal.SIGCONT)
+    await asyncio.sleep(2 * BEAT)
     first.kill()
     killed = time.time()
     outcomes = [await handle.await_(timeout=30) for handle in handles]
