@@ -236,6 +236,8 @@ class HttpModel:
                 for event, data in parser.feed(chunk):
                     reader.feed(event, data)
                     last = last or data == DONE or event in LAST_EVENTS
+                if reader.failed:
+                    return reader.finish()
                 if last:
                     await _drain(response)
                     return reader.finish()

@@ -34,7 +34,9 @@ class SseParser:
 
     def feed(self, chunk: bytes) -> Iterator[tuple[str, bytes]]:
         """The events this chunk completes, in order. The iterator has to be run to its end."""
-        if self._after_cr and chunk:
+        if not chunk:
+            return
+        if self._after_cr:
             self._after_cr = False
             chunk = chunk[1:] if chunk[0] == _LF else chunk
         for piece in chunk.splitlines(keepends=True):

@@ -111,6 +111,10 @@ class MessagesReader:
         """Later snapshots win, but one that lacks a field takes nothing away."""
         self._usage.update({name: value for name, value in obj(usage).items() if value is not None})
 
+    @property
+    def failed(self) -> bool:
+        return self._fault is not None
+
     def finish(self) -> Reply | Fault:
         if self._fault is not None:
             return self._fault

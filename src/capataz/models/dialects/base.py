@@ -78,6 +78,11 @@ class Reader(Protocol):
         """Take one server-sent event: its name ("" where it has none) and its data ("[DONE]" included)."""
         ...
 
+    @property
+    def failed(self) -> bool:
+        """What came cannot become an answer any more: the rest need not be waited for."""
+        ...
+
     def finish(self) -> Reply | Fault:
         """The stream has ended. Without its end mark it was cut: a transient fault, "truncated-stream"."""
         ...

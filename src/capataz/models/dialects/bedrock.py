@@ -183,6 +183,10 @@ class ConverseReader:
     def feed(self, event: str, data: bytes) -> None:
         self._found = converse_whole(data, self.profile, self.request)
 
+    @property
+    def failed(self) -> bool:
+        return False
+
     def finish(self) -> Reply | Fault:
         return self._found
 

@@ -66,6 +66,10 @@ class GeminiReader:
             self._stop = text(candidate.get("finishReason")) or self._stop
             self._why = text(candidate.get("finishMessage")) or self._why
 
+    @property
+    def failed(self) -> bool:
+        return self._fault is not None
+
     def finish(self) -> Reply | Fault:
         if self._fault is not None:
             return self._fault

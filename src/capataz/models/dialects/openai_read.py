@@ -131,6 +131,10 @@ class ChatReader:
         other = name != last.name and (index is None or bool(last.arguments))
         return None if name and ((says and last.complete()) or other) else last
 
+    @property
+    def failed(self) -> bool:
+        return self._fault is not None
+
     def finish(self) -> Reply | Fault:
         if self._fault is not None:
             return self._fault

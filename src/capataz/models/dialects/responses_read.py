@@ -45,6 +45,10 @@ class ResponsesReader:
         elif kind in _ENDS:
             self._answer = obj(chunk.get("response"))
 
+    @property
+    def failed(self) -> bool:
+        return self._fault is not None
+
     def finish(self) -> Reply | Fault:
         if self._fault is not None:
             return self._fault
