@@ -69,8 +69,7 @@ class RunStarted:
     fork: Fork | None = None
     """The run this one was split off from; None where it was begun by itself."""
     tenant: str = ""
-    user: str = ""
-    """On whose behalf the run is made: their accounts pay for it."""
+    user: str = ""  # on whose behalf the run is made: their accounts pay for it
     handed: tuple[HandedOver, ...] | None = None
     """Hand-offs of the root so far, the one that began this run last."""
     depth: int = 0  # runs above this one
@@ -374,10 +373,11 @@ class ResultsShortened:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRecalled:
-    """What is remembered of the person's thread with the agent: a summary and what was said since. No plumbing."""
+    """What is remembered of a thread: a summary of what was said before `upto`, and what was said since. No plumbing."""
 
     summary: str
     said: tuple[Said, ...]
+    upto: int = 0
 
 
 @dataclass(frozen=True, slots=True)

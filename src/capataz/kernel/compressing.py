@@ -7,6 +7,8 @@ what it has. The last messages are never touched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from capataz.events.facts import ResultsShortened
 from capataz.kernel.closing import end
 from capataz.kernel.commands import Command, Compress, Record
@@ -20,11 +22,19 @@ FULL = 0.95
 """Share of the window beyond which a request is not worth sending."""
 LEAST_NEW = 0.1
 """Share of the window that has to be new since the last compression before there is another."""
+REMEMBERED = 0.25
+"""Share of the window that messages of earlier runs of a conversation may fill before they are compressed."""
+AT_ONCE = 0.5
+"""Share of the window that one summary may be asked of."""
+ASSUMED_WINDOW = 32_000
+"""Tokens, for that share alone, where the window is not known: a conversation has no end by itself."""
 
 
 def make_room(state: State) -> tuple[Command, ...]:
     """What makes the history shorter before the next call; nothing when it fits, or when its size is not known."""
     window = state.started.window if state.started is not None else None
+    if commands := _remember_less(state, window or ASSUMED_WINDOW):
+        return commands
     full = state.context_refused
     if window is None and not full:
         return ()
@@ -37,6 +47,33 @@ def make_room(state: State) -> tuple[Command, ...]:
     if not too_long:
         return ()
     return _shorten(state) or (end(state, "partial", "context-full", "the history does not fit into the window"),)
+
+
+def _remember_less(state: State, window: int) -> tuple[Command, ...]:
+    """A long conversation is compressed when a run begins, before it costs a call; its last messages stay."""
+    transcript = state.transcript
+    if state.turn or state.compress_tried or not transcript.said:
+        return ()
+    remembered = transcript.remembered
+    if sum(_size(message) for message in remembered) < REMEMBERED * window:
+        return ()
+    keep_last = state.started.keep_last if state.started is not None else 8
+    cut = transcript.head + _fitting(
+        remembered[: cut_point(transcript.messages, keep_last) - transcript.head], AT_ONCE * window
+    )
+    covered = transcript.coverable(cut)
+    if not covered:
+        return ()
+    return (Compress(plan(covered, transcript.position(cut), transcript.summary), state.turn),)
+
+
+def _fitting(messages: Sequence[Message], room: float) -> int:
+    """How many of these, from the first, one summary can be asked of; at least one."""
+    for count, message in enumerate(messages):
+        room -= _size(message)
+        if room < 0:
+            return max(1, count)
+    return len(messages)
 
 
 def _compress(state: State, window: int | None) -> tuple[Command, ...]:

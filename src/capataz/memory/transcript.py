@@ -21,7 +21,6 @@ from capataz.events.facts import (
     ModelReplied,
     ResultsShortened,
     RunStarted,
-    Said,
     ToolAnsweredLate,
     ToolFinished,
     ToolRefused,
@@ -55,8 +54,12 @@ class Transcript:
     """How many messages of the whole transcript are no longer in `messages` as they were."""
     head: int = 0
     """How many messages at the beginning stand for those that are gone."""
-    recalled: int = 0
-    """How many messages at the beginning come from the conversation, before the task of this run."""
+    task_at: int = 0
+    """Where the task of this run stands; what comes before it is the conversation's."""
+    said: int = 0
+    """How many messages of the conversation were recalled one by one."""
+    said_from: int = 0
+    """The position of the first of them in the conversation."""
     effects: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     _heard: list[Message] = field(default_factory=list[Message])
     """What was said while a batch was at work."""
@@ -91,8 +94,8 @@ class Transcript:
                 self._compress(upto, summary)
             case ResultsShortened(upto=upto):
                 self._shorten(upto)
-            case ConversationRecalled(summary=summary, said=said):
-                self._recall(summary, said)
+            case ConversationRecalled() as recalled:
+                self._recall(recalled)
             case ToolAnsweredLate() as late:
                 self._late.append(
                     f"The call of {late.tool} in turn {late.turn}, which was given up on, has answered late: "
@@ -153,18 +156,29 @@ class Transcript:
         cut = upto - self.gone + self.head
         self.receipts.extend(receipts(self.coverable(cut), self.effects))
         self.summary = summary
-        task = self.messages[0 if self.head else self.recalled]
-        standing = [task, Message("user", self._memory())]
+        memory = Message("user", self._memory())
+        # The task is never summarised: where it would go, it stands first from now on.
+        standing = [self.messages[self.task_at], memory] if self.task_at < cut else [memory]
+        self.task_at = 0 if self.task_at < cut else self.task_at - cut + 1
         self._seen = max(0, self._seen - cut) + len(standing)
         self.messages[:] = [*standing, *self.messages[cut:]]
         self.gone, self.head = upto, len(standing)
 
     def coverable(self, cut: int) -> list[Message]:
         """What a summary up to `messages[cut]` would stand for: neither the task nor an older summary."""
-        if self.head:
+        if not self.head <= self.task_at < cut:
             return self.messages[self.head : cut]
-        first = 1 if self.summary else 0
-        return self.messages[first : self.recalled] + self.messages[self.recalled + 1 : cut]
+        return self.messages[self.head : self.task_at] + self.messages[self.task_at + 1 : cut]
+
+    @property
+    def remembered(self) -> list[Message]:
+        """What was recalled of the conversation and not summarised in this run: messages before the task."""
+        return self.messages[self.head : self.task_at]
+
+    @property
+    def summarised(self) -> int:
+        """The position in the conversation up to which the summary now holds."""
+        return self.said_from + min(self.gone, self.said)
 
     def _memory(self) -> str:
         lines = self.receipts[-RECEIPTS_SHOWN:]
@@ -178,9 +192,11 @@ class Transcript:
         for index in range(self.head, min(cut, len(self.messages))):
             self.messages[index] = stubbed(self.messages[index])
 
-    def _recall(self, summary: str, said: tuple[Said, ...]) -> None:
+    def _recall(self, recalled: ConversationRecalled) -> None:
         """What is remembered comes before the task that was just given."""
-        before = [Message("user", f"{SUMMARY_MARK}\n{summary}")] if summary else []
-        before += [Message(item.role, item.text) for item in said]
+        self.summary, self.said, self.said_from = recalled.summary, len(recalled.said), recalled.upto
+        before = [Message("user", self._memory())] if recalled.summary else []
+        self.head = len(before)
+        before += [Message(item.role, item.text) for item in recalled.said]
         self.messages[:0] = before
-        self.summary, self.recalled = summary, len(before)
+        self.task_at = len(before)
