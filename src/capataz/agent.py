@@ -59,7 +59,7 @@ class Budget:
 class AgentTool:
     """An agent offered to another as a tool: its outcome comes back as data, and only `completed` confirms it."""
 
-    agent: Agent
+    agent: Agent | Callable[[], Agent]
     name: str
     description: str
     kind: Kind
@@ -208,8 +208,28 @@ class Agent:
             kind=kind or ("exec" if self.role == "acting" else "read"),
         )
 
-    def prepare(self, app: App) -> Spec:
-        """Everything resolved and checked, so that a mistake shows before the run begins. Opens nothing."""
+    @staticmethod
+    def later(name: str, agent: Callable[[], Agent], *, description: str = "", kind: Kind = "exec") -> AgentTool:
+        """An agent that is not made yet, as a tool: for agents that hand work to each other.
+
+        `agent` gives it when a run is prepared. `kind` is "exec" where the agent acts, "read" where it only answers.
+
+        >>> back = Agent.later("developer", lambda: developer)
+        >>> reviewer = Agent("reviewer", "openai:gpt-4.1", [back], role="talking")
+        >>> developer = Agent("developer", "openai:gpt-4.1", [reviewer.as_tool()])
+
+        How often such agents may hand the work to and fro without changing anything is the business of the guard
+        `handing`; more than sixteen runs never stand one inside the other.
+        """
+        return AgentTool(
+            agent=agent, name=name, description=description or f"Hand a task to the agent {name!r}.", kind=kind
+        )
+
+    def prepare(self, app: App, known: dict[int, Spec] | None = None) -> Spec:
+        """Everything resolved and checked, so that a mistake shows before the run begins. Opens nothing.
+
+        `known` are the agents that were met on the way: a ring of agents is prepared once.
+        """
         from capataz.guards.watch import Watch
         from capataz.kernel.state import Rules
         from capataz.models.prices import context_window
@@ -219,7 +239,7 @@ class Agent:
         from capataz.runtime.worker import Worker
 
         policy = self.policy or app.policy
-        children = {tool.name: tool.agent.prepare(app) for tool in self.tools if isinstance(tool, AgentTool)}
+        known, children = {} if known is None else known, dict[str, "Spec"]()
         toolset = self._toolset()
         voices = self._voices(app)
         typed = TypedAnswer(self.answer) if self.answer is not None else None
@@ -238,7 +258,7 @@ class Agent:
             supervise=self._supervise(app),
             summariser=self._voice(app, self.summary_model) if self.summary_model is not None else None,
         )
-        return Spec(
+        spec = known[id(self)] = Spec(
             name=self.name,
             role=self.role,
             instructions=self.instructions,
@@ -251,6 +271,11 @@ class Agent:
             window=self.window or context_window(voices[0].name, voices[0].priced_as),
             keep_last=self.keep_last,
         )
+        for item in self.tools:
+            if isinstance(item, AgentTool):
+                other = _behind(item)
+                children[item.name] = known.get(id(other)) or other.prepare(app, known)
+        return spec
 
     def read(self, outcome: Outcome) -> Outcome:
         """The outcome with its typed `value`, where the agent's answers have a type."""
@@ -329,18 +354,28 @@ class Agent:
             )
 
 
+def _behind(item: AgentTool) -> Agent:
+    """The agent behind a tool, which may have been made after the tool."""
+    agent = cast("object", item.agent if isinstance(item.agent, Agent) else item.agent())
+    if isinstance(agent, Agent):
+        return agent
+    raise Misuse(f"Agent.later({item.name!r}, ...) has to give an Agent, not {type(agent).__name__}")
+
+
 def _agent_tool(item: AgentTool) -> Any:
     from capataz.tools.define import tool
 
+    name = _behind(item).name
+
     async def delegate(task: str) -> dict[str, JSON]:
-        raise Misuse(f"the agent {item.agent.name!r} can only be run by the runtime, as a child of a run ({task!r})")
+        raise Misuse(f"the agent {name!r} can only be run by the runtime, as a child of a run ({task!r})")
 
     confirm = _child_completed if item.kind in ACTING else None
     # Used again with the same key, it takes the same child up: a crash in the middle does not begin a second one.
     made = tool(name=item.name, description=item.description, kind=item.kind, confirm=confirm, idempotent=True)(
         delegate
     )
-    return replace(made, agent=item.agent.name)
+    return replace(made, agent=name)
 
 
 def _child_completed(result: dict[str, JSON] | None, phase: str) -> bool | None:

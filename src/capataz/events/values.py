@@ -119,6 +119,18 @@ class ToolFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver:
+    """How often two agents of one root have handed work to each other since an effect last changed."""
+
+    giver: str
+    taker: str
+    """Of the latest hand-off between the two."""
+    count: int = 1
+    told: bool = False
+    """Whether one of them was told to stop it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ceilings:
     """Hard limits of a run; None is no limit. Money in US dollars, seconds of wall clock from the start."""
 

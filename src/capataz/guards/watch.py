@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from capataz.events.facts import Event, Fact, Kind
+from capataz.events.facts import Event, Fact, HandedOver, Kind
 from capataz.guards.base import Guard, Signal
+from capataz.guards.handing import Handing, tally
 from capataz.guards.reading import CALLS, READ, Reader, Step
 from capataz.guards.shared import KINDS, Shared
 
@@ -79,6 +80,11 @@ class Watch:
         if self._plain:
             found = [*(found or ()), *self._feed_plain(state, event)]
         return state, () if found is None else tuple(found)
+
+    def handed(self, state: WatchState) -> tuple[HandedOver, ...]:
+        """The hand-offs of the root so far: what a run that is begun now has to be told."""
+        places = (place for place, guard in enumerate(self._shared) if isinstance(guard, Handing))
+        return next((tally(state.own[place]) for place in places), ())
 
     def _feed_plain(self, state: WatchState, event: Event) -> list[Signal]:
         found: list[Signal] = []

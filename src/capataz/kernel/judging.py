@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from capataz.events.facts import VerdictGiven
 from capataz.guards.base import Signal
@@ -11,18 +13,23 @@ from capataz.kernel.completion import checks_passed, missing
 from capataz.kernel.ledger import Act
 from capataz.kernel.state import State
 from capataz.kernel.toolfaults import barred_tools
-from capataz.kernel.verdicts import judge
+from capataz.kernel.verdicts import judge, stronger
 
 
 def judge_signals(state: State) -> tuple[Command, ...]:
-    """The verdict on the oldest signal that was not judged; judged at the end of a batch, never inside one."""
+    """The verdict on the oldest loop that was not judged; judged at the end of a batch, never inside one."""
     for position in state.calls:
         act = state.ledger.acts.get((state.turn, position))
         if act is not None and (verdict := _contradiction(state, act)) is not None:
             return (Record(verdict),)
     if not state.signals:
         return ()
-    return (Record(_verdict(state, state.signals[0])),)
+    return (Record(_verdict(state, _oldest(state.signals))),)
+
+
+def _oldest(signals: Sequence[Signal]) -> Signal:
+    """The strongest signal of the loop that was noticed first: its verdict consumes the weaker ones."""
+    return reduce(stronger, (signal for signal in signals if signal.identity == signals[0].identity))
 
 
 def _verdict(state: State, signal: Signal) -> VerdictGiven:

@@ -15,6 +15,7 @@ from capataz.events.facts import (
     CheckEvaluated,
     Event,
     Fault,
+    HandedOver,
     ModelCallFailed,
     ModelReplied,
     RunEnded,
@@ -38,6 +39,7 @@ class Watching(Protocol):
 
     def start(self) -> Any: ...
     def step(self, state: Any, event: Event, /) -> tuple[Any, tuple[Signal, ...]]: ...
+    def handed(self, state: Any, /) -> tuple[HandedOver, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,18 @@ def judge(signal: Signal, heard: Mapping[str, int], turn: int, mode: Mode = "enf
     )
 
 
+def stronger(one: Signal, other: Signal) -> Signal:
+    """Of two signals on one loop, in the order they were noticed, the one that is to be judged.
+
+    >>> first = Signal("repeating", "identical", "i", (1,), "nudge", "", "")
+    >>> stronger(first, Signal("repeating", "identical", "i", (1, 2), "stop", "", "")).advice
+    'stop'
+    """
+    if one.urgent:
+        return one  # that was the moment to end it
+    return one if one.advice != "nudge" and other.advice == "nudge" else other
+
+
 def _action(signal: Signal, heard: Mapping[str, int], turn: int) -> Action:
     if signal.advice in ("fail-turn", "escalate"):
         return signal.advice

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from capataz.events.facts import Event, ModelReplied, ToolFinished, ToolRefused, VerdictGiven
 from capataz.guards.base import Signal
 from capataz.guards.watch import Watch
-from capataz.kernel.verdicts import Mode, judge
+from capataz.kernel.verdicts import Mode, judge, stronger
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Judge:
     def notice(self, place: int, seq: int, signal: Signal) -> None:
         mode = self.modes.get(signal.guard, "enforce")
         held = self.waiting.get(signal.identity)
-        if mode != "off" and (held is None or not held[2].urgent):
+        if mode != "off" and (held is None or stronger(held[2], signal) is signal):
             self.waiting[signal.identity] = (place, seq, signal)
 
     def settle(self) -> list[Fired]:

@@ -16,11 +16,13 @@ from capataz.events.facts import (
     Ceilings,
     ChildEnded,
     Event,
+    HandedOver,
     Role,
     RunResumed,
     RunStarted,
     Versions,
 )
+from capataz.guards.handing import handed_on
 from capataz.kernel.evolve import begin, fold
 from capataz.kernel.state import Rules, State
 from capataz.mistakes import Misuse, NotFound
@@ -34,6 +36,11 @@ from capataz.runtime.report import outcome_of
 from capataz.runtime.waiting import as_json, read_waiting
 from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker
 from capataz.tools.usercode import Trap
+
+DEEPEST = 16
+"""Runs that may stand above one another. Agents that hand work to each other without end are stopped much earlier, by
+the guard; this holds where it only observes."""
+_TOO_DEEP = f"This was handed on {DEEPEST} times already, one inside the other. Do it yourself, or say what blocks it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,12 @@ class Task:
     standing: tuple[str, ...] = ()
     run: str | None = None
     """Id of the run; drawn where none is given."""
+    tenant: str = ""
+    user: str = ""
+    handed: tuple[HandedOver, ...] | None = None
+    """Hand-offs between agents of the root so far, the one to this run last."""
+    depth: int = 0
+    """Runs above this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +214,10 @@ def _started(spec: Spec, task: Task, run: str) -> RunStarted:
         typed=spec.worker.read_answer is not None,
         window=spec.window,
         keep_last=spec.keep_last,
+        tenant=task.tenant,
+        user=task.user,
+        handed=task.handed,
+        depth=task.depth,
     )
 
 
@@ -213,19 +230,22 @@ def _delegate(child: Spec, yard: Yard, pulse: Pulse | None) -> Delegate:
     async def run_child(call: Call, parent: Journal, key: str) -> ChildResult:
         state = parent.state
         assert state.started is not None
-        task = Task(
-            str(call.arguments.get("task", "")),
-            state.started.task_type,
-            state.started.conversation,
-            root=state.started.root,
-            parent=state.started.run,
-            standing=state.ledger.standing(),
-            run=key.replace(":", "."),
-        )
+        if state.started.depth >= DEEPEST:
+            return ChildResult({"outcome": "refused", "reason": "too-deep", "answer": _TOO_DEEP}, None)
+        task = _handed_task(call, state, child, key)
         narrowed = replace(child, ceilings=remaining(state, child.ceilings))
         outcome = _whole(await go_on(narrowed, yard, await _child(narrowed, task, yard), None, pulse))
-        standing = outcome_standing(await yard.store.read(outcome.run), child.rules)
-        ended = ChildEnded(outcome.run, child.name, outcome.name, outcome.spend, call.turn, call.position, standing)
+        last = fold(child.rules, await yard.store.read(outcome.run))
+        ended = ChildEnded(
+            outcome.run,
+            child.name,
+            outcome.name,
+            outcome.spend,
+            call.turn,
+            call.position,
+            last.ledger.standing(),
+            last.rules.watch.handed(last.watched),
+        )
         missing: Sequence[str] = getattr(outcome, "missing", ())
         result: dict[str, JSON] = {
             "outcome": outcome.name,
@@ -239,6 +259,25 @@ def _delegate(child: Spec, yard: Yard, pulse: Pulse | None) -> Delegate:
     return run_child
 
 
+def _handed_task(call: Call, state: State, child: Spec, key: str) -> Task:
+    """What the call hands to the child, with what the root has done and handed on so far."""
+    started = state.started
+    assert started is not None
+    return Task(
+        str(call.arguments.get("task", "")),
+        started.task_type,
+        started.conversation,
+        root=started.root,
+        parent=started.run,
+        standing=state.ledger.standing(),
+        run=key.replace(":", "."),
+        tenant=started.tenant,
+        user=started.user,
+        handed=handed_on(state.rules.watch.handed(state.watched), started.agent, child.name, asks=not call.acting),
+        depth=started.depth + 1,
+    )
+
+
 async def _child(spec: Spec, task: Task, yard: Yard) -> Journal:
     """The child's journal: a new one, or the one that was begun before its parent's worker died."""
     assert task.run is not None
@@ -250,11 +289,6 @@ async def _child(spec: Spec, task: Task, yard: Yard) -> Journal:
     if not journal.state.over:
         journal.record(RunResumed(epoch, "recovered", spec.versions))
     return journal
-
-
-def outcome_standing(events: Sequence[Event], rules: Rules) -> tuple[str, ...]:
-    """Keys of the effects a finished run made or may have made."""
-    return fold(rules, events).ledger.standing()
 
 
 Number = TypeVar("Number", int, float)

@@ -48,7 +48,7 @@ from capataz.runtime.breaking import left_alone, noticed
 from capataz.runtime.heartbeat import OWN_SILENCE, Pulse
 from capataz.runtime.journal import Journal
 from capataz.runtime.summarise import summarise
-from capataz.runtime.worker import Delegate, Surroundings, Worker, within
+from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker, payer_of, within
 from capataz.tools.call import Used, use
 from capataz.tools.define import ToolContext
 from capataz.tools.effects import CONFIRM_SECONDS, confirm
@@ -155,6 +155,8 @@ class Performer:
             voice.endpoint,
             self._journal.state.rules.policy.breaker_of(provider=voice.provider),
             self._mask(),
+            None if (started := self._journal.state.started) is None else payer_of(started),
+            worker.source,
         )
         with self._pulse.waiting("model", str(voice), request.deadlines.total) as beat:
             await self._around.gateway.call(ask, self._journal, worker.toolset.read, beat)
@@ -202,9 +204,7 @@ class Performer:
         if delegate is not None:
             with self._pulse.waiting("tool", call.tool, float("inf")):  # the child has waits of its own inside
                 child = await delegate(call, journal, command.key)
-            journal.record(child.ended)
-            failed = child.ended.outcome not in ("completed", "answered")
-            finished = ToolFinished(call, child.result, error=failed, child=child.ended.run)
+            finished = _from_child(call, child, journal)
         else:
             finished = await self._run_tool(command)
         journal.record(settle_try(journal.state, replace(finished, seconds=clock.now() - started)))
@@ -284,6 +284,14 @@ class Performer:
     def _run(self) -> str:
         started: RunStarted | None = self._journal.state.started
         return started.run if started is not None else ""
+
+
+def _from_child(call: Call, child: ChildResult, journal: Journal) -> ToolFinished:
+    if child.ended is None:
+        return ToolFinished(call, child.result, error=True, state_changed=False)
+    journal.record(child.ended)
+    failed = child.ended.outcome not in ("completed", "answered")
+    return ToolFinished(call, child.result, error=failed, child=child.ended.run)
 
 
 def _least(a: int | None, b: int | None) -> int | None:

@@ -71,7 +71,8 @@ class ChildResult:
     """What a sub-agent hands to its parent: its outcome as data, never just its words."""
 
     result: JSON
-    ended: ChildEnded
+    ended: ChildEnded | None
+    """None where no child was begun."""
 
 
 class Delegate(Protocol):
