@@ -188,7 +188,7 @@ class Chaos:
         self.enqueue(8)
         self.workers = [forked(self.work) for _ in range(2)]
         for _ in range(self.kills):
-            time.sleep(self.chance.uniform(0.005, 0.2))
+            time.sleep(self.pause())
             place = self.chance.randrange(2)
             os.kill(self.workers[place], signal.SIGKILL)
             os.waitpid(self.workers[place], 0)
@@ -201,6 +201,10 @@ class Chaos:
             ended(worker)
         while ended(forked(self.finish)) != 0:
             pass
+
+    def pause(self) -> float:
+        """Seconds until the next kill."""
+        return self.chance.uniform(0.005, 0.2)
 
     def enqueue(self, count: int) -> None:
         first, self.enqueued = self.enqueued, self.enqueued + count

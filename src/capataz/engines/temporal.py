@@ -50,11 +50,12 @@ class SentQueue(Queue, Protocol):
 class TemporalEngine:
     """Runs are brought to workers by Temporal: `App("postgresql://…", engine=TemporalEngine("temporal:7233"))`.
 
-    `target` is "host:port" of Temporal's frontend, `namespace` and `task_queue` are Temporal's. Every worker of a task
-    queue has to have all agents whose runs are submitted to it. `tls` and `api_key` are as for Temporal's own client.
-    Two heartbeats of a run come within `beat` seconds (the workers' `--beat`), and after two and a half without one it
-    is taken from its worker; `longest` is how many seconds one worker may have a run. Needs `pip install 'capataz[temporal]'`, and a store whose
-    queue can be shared by machines: PostgreSQL.
+    `target` is "host:port" of Temporal's frontend, `namespace` and `task_queue` are Temporal's; `tls` and `api_key` are
+    as for its own client. Every worker of a task queue has to have all agents whose runs are submitted to it. Two
+    heartbeats of a run come within `beat` seconds (the workers' `--beat`), and after two and a half without one it is
+    taken from its worker; `longest` is how many seconds one worker may have a run.
+
+    Needs `pip install 'capataz[temporal]'`, and a store whose queue machines can share: PostgreSQL.
     """
 
     def __init__(
@@ -100,12 +101,10 @@ class TemporalEngine:
         return lambda driver, worker, share: TemporalSlots(self, queue, driver, worker, share)
 
     async def client(self) -> Client:
-        """The connection of the running loop."""
+        """The connection of the running loop. Raises `RuntimeError` where Temporal cannot be reached."""
         loop = asyncio.get_running_loop()
         if self._connected is None or self._connected[0] is not loop:
-            client = await Client.connect(
-                self.target, namespace=self.namespace, tls=self._tls, api_key=self._api_key, lazy=True
-            )
+            client = await Client.connect(self.target, namespace=self.namespace, tls=self._tls, api_key=self._api_key)
             self._connected = (loop, client)
         return self._connected[1]
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio import activity
+from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from capataz.engines.local import Share
@@ -25,6 +27,8 @@ _log = logging.getLogger("capataz.worker")
 NOT_MINE = 5.0
 """Seconds before a run of an agent that this worker has not is sent on."""
 SWEEP = 5.0
+RETRY = 2.0
+"""Seconds between two tries to reach Temporal at the start; later on its own client tries."""
 UNKNOWN = "it was cancelled in Temporal"
 
 
@@ -58,9 +62,12 @@ class TemporalSlots:
 
     async def serve(self, until_idle: bool = False) -> None:
         """Until `stop`; then what is under way is still there: see `drain`."""
+        client = await self._reach()
+        if client is None:
+            return
         beat = timedelta(seconds=self._engine.beat / 2)
         worker = Worker(
-            await self._engine.client(),
+            client,
             task_queue=self._engine.task_queue,
             workflows=[RunWorkflow],
             activities=[self.drive],
@@ -86,6 +93,18 @@ class TemporalSlots:
         for task in tuple(self._tasks.values()):
             task.cancel()
         await asyncio.wait({self._closing}, timeout=max(1.0, seconds / 4))
+
+    async def _reach(self) -> Client | None:
+        """Temporal, as soon as it is there; None when the worker is stopped before."""
+        while not self._stopping.is_set():
+            try:
+                return await self._engine.client()
+            except RuntimeError as error:
+                _log.warning("Temporal at %s cannot be reached: %s", self._engine.target, error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETRY):
+                    await self._stopping.wait()
+        return None
 
     async def _until_stopped(self, running: asyncio.Task[None], until_idle: bool) -> None:
         stopped = asyncio.create_task(self._stopping.wait())
