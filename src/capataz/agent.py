@@ -225,11 +225,12 @@ class Agent:
             agent=agent, name=name, description=description or f"Hand a task to the agent {name!r}.", kind=kind
         )
 
-    def prepare(self, app: App, known: dict[int, Spec] | None = None) -> Spec:
-        """Everything resolved and checked, so that a mistake shows before the run begins. Opens nothing.
+    def prepare(self, app: App) -> Spec:
+        """Everything resolved and checked, so that a mistake shows before the run begins. Opens nothing."""
+        return self._prepared(app, {})
 
-        `known` are the agents that were met on the way: a ring of agents is prepared once.
-        """
+    def _prepared(self, app: App, known: dict[int, Spec]) -> Spec:
+        """`known` are the agents that were met on the way, by identity: a ring of agents is prepared once."""
         from capataz.guards.watch import Watch
         from capataz.kernel.state import Rules
         from capataz.models.prices import context_window
@@ -239,7 +240,7 @@ class Agent:
         from capataz.runtime.worker import Worker
 
         policy = self.policy or app.policy
-        known, children = {} if known is None else known, dict[str, "Spec"]()
+        children = dict[str, "Spec"]()
         toolset = self._toolset()
         voices = self._voices(app)
         typed = TypedAnswer(self.answer) if self.answer is not None else None
@@ -274,7 +275,7 @@ class Agent:
         for item in self.tools:
             if isinstance(item, AgentTool):
                 other = _behind(item)
-                children[item.name] = known.get(id(other)) or other.prepare(app, known)
+                children[item.name] = known.get(id(other)) or other._prepared(app, known)
         return spec
 
     def read(self, outcome: Outcome) -> Outcome:
