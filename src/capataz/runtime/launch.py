@@ -29,6 +29,7 @@ from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Outcome
 from capataz.ports import Observer, Store
 from capataz.runtime.drive import drive
+from capataz.runtime.dry import dried
 from capataz.runtime.heartbeat import Pulse
 from capataz.runtime.journal import Journal
 from capataz.runtime.perform import Performer
@@ -154,6 +155,9 @@ async def go_on(
     spec: Spec, yard: Yard, journal: Journal, park_after: float | None, pulse: Pulse | None = None
 ) -> Outcome | Parked:
     """Drive a run from where its journal stands."""
+    begun_as = journal.state.started
+    if begun_as is not None and begun_as.fork is not None and begun_as.fork.dry:
+        spec = replace(spec, worker=dried(spec.worker), children={})
     delegates = {name: _delegate(child, yard, pulse) for name, child in spec.children.items()}
     until = await drive(journal, Performer(journal, spec.worker, yard.around, delegates, pulse), park_after, pulse)
     if until is not None:
