@@ -24,6 +24,7 @@ from capataz.policy.table import PASSING
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
+    from capataz.money.accounts import Limit
     from capataz.engines.temporal import TemporalEngine
     from capataz.ports import Chance, Clock, Engine, Model, Observer, Store
     from capataz.privacy.mask import Mask
@@ -70,6 +71,7 @@ class App:
         agents: Sequence[Agent] = (),
         engine: TemporalEngine | None = None,
         mask: Mask | bool = True,
+        accounts: Sequence[Limit] = (),
         telemetry: Observer | Sequence[Observer] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
@@ -89,6 +91,7 @@ class App:
         self.observers: tuple[Observer, ...] = tuple(telemetry) if isinstance(telemetry, Sequence) else (telemetry,)
         """Those who watch every run; fixed once the first run has begun."""
         self._mask = mask
+        self._limits = tuple(accounts)
         self._webhook = self._hook(webhook) if webhook is not None else None
 
     @property
@@ -238,6 +241,8 @@ class App:
         """Where this App's runs are driven; opened on first use."""
         if self._yard is None:
             from capataz.models.gateway import Gateway
+            from capataz.models.purse import Purse
+            from capataz.runtime.journal import accounts_of
             from capataz.runtime.launch import Yard
             from capataz.runtime.privacy import privacy_of
             from capataz.runtime.worker import Surroundings
@@ -245,7 +250,11 @@ class App:
             from capataz.tools.usercode import Threads
 
             clock, chance = self._clock or RealClock(), self._chance or RealChance()
-            gateway = Gateway(clock, self._prices)
+            accounts = accounts_of(self.store)
+            purse = Purse(accounts, clock, self._limits) if accounts is not None else None
+            if purse is None and self._limits:
+                raise Misuse(f"{self.store_url} keeps no accounts: leave out App(accounts=...)")
+            gateway = Gateway(clock, self._prices, purse=purse)
             around = Surroundings(
                 gateway, clock, chance, Threads(), privacy=privacy_of(self._mask), faults=self._faults
             )

@@ -7,6 +7,7 @@ CapatazError
 ├── StoreError          the log could not be read or written
 │   ├── Fenced          another worker owns the run, or wrote to it first: stop, do nothing more
 │   ├── NotFound        no such run
+│   ├── Sealed          stored bytes are encrypted with a key that is not given here
 │   └── Unreadable      stored bytes are not what this version can read
 └── ModelRefused        a model call failed; carries the classified fault (inside the runtime only)
 """
@@ -42,6 +43,10 @@ class Fenced(StoreError):
 
 class NotFound(StoreError):
     """There is no such run in this store."""
+
+
+class Sealed(StoreError):
+    """The stored bytes are encrypted, and the key is not given here, or does not fit."""
 
 
 class Unreadable(StoreError):

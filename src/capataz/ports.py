@@ -177,6 +177,8 @@ class Job:
     """Not before this time (seconds since the epoch)."""
     key: str | None = None
     """A second job with the same key is not taken: it is the first one."""
+    user: str = ""
+    """On whose behalf it is, beside the tenant."""
 
 
 JobState: TypeAlias = Literal["queued", "parked", "claimed", "waiting", "done", "dead", "cancelled"]

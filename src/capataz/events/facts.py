@@ -373,7 +373,7 @@ class ResultsShortened:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRecalled:
-    """What is remembered of a thread: a summary of what was said before `upto`, and what was said since. No plumbing."""
+    """What is remembered of a thread: a summary of what was said before `upto`, what was said since, no plumbing."""
 
     summary: str
     said: tuple[Said, ...]

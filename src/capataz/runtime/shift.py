@@ -70,7 +70,7 @@ class Driving:
         try:
             await self._yard.store.read(job.run)
         except NotFound:
-            task = Task(job.task, job.task_type, job.conversation, run=job.run)
+            task = Task(job.task, job.task_type, job.conversation, run=job.run, tenant=job.tenant, user=job.user)
             return await begun(spec, task, self._yard), None
         return await taken(spec, job.run, self._yard)
 

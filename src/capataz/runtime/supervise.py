@@ -6,7 +6,7 @@ Whatever it does (raise, hang, answer nothing), the run goes on to a person; it 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -69,6 +69,7 @@ def by_callable(function: Supervisor, threads: Threads) -> Supervise:
 
 def by_agent(spec: Spec, yard: Yard) -> Supervise:
     """An agent as supervisor: it is told the trouble as a task, and its answer goes to the model of the run."""
+    spec = replace(spec, worker=replace(spec.worker, source="supervisor"))
 
     async def supervise(fact: RunEscalated, journal: Journal) -> EscalationAnswered | None:
         state = journal.state
@@ -92,7 +93,15 @@ def _task(escalation: Escalation, journal: Journal) -> Task:
         f"Its last words: {escalation.answer}\n"
         "Tell it, in a few sentences, what to do next; or do yourself what your tools allow and say what you did."
     )
-    return Task(text, started.task_type, None, started.root, started.run, journal.state.ledger.standing())
+    return Task(
+        text,
+        started.task_type,
+        root=started.root,
+        parent=started.run,
+        standing=journal.state.ledger.standing(),
+        tenant=started.tenant,
+        user=started.user,
+    )
 
 
 def _answered(given: Any) -> EscalationAnswered | None:

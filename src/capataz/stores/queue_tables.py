@@ -11,7 +11,7 @@ from typing import Any
 
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
 
-_JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key"
+_JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key, person"
 _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent"
 _CRASHED = "state = 'queued', here = here + 1, total = total + 1, broken = token"
 _EXPIRE = f"UPDATE job SET {_CRASHED} WHERE state = 'claimed' AND until < ?"
@@ -61,7 +61,7 @@ def enqueue(connection: sqlite3.Connection, now: float, job: Job) -> str:
         return str(found[0])
     state = "parked" if job.due > now else "queued"
     connection.execute(
-        f"INSERT INTO job ({_JOB}, state, enqueued_at) VALUES ({', '.join('?' * 11)})",
+        f"INSERT INTO job ({_JOB}, state, enqueued_at) VALUES ({', '.join('?' * 12)})",
         (*_columns(job), state, now),
     )
     return job.run
@@ -212,12 +212,12 @@ def workers(connection: sqlite3.Connection) -> list[WorkerRow]:
 def _columns(job: Job) -> tuple[Any, ...]:
     return (
         *(job.run, job.agent, job.task, job.task_type, job.conversation),
-        *(job.tenant, job.priority, job.due, job.key),
+        *(job.tenant, job.priority, job.due, job.key, job.user),
     )
 
 
 def _row(columns: Sequence[Any]) -> JobRow:
-    job = Job(*columns[:9])
-    state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent = columns[9:]
+    job = Job(*columns[:10])
+    state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent = columns[10:]
     turn = None if beat_at is None else TurnBeat(job.run, token, beat_at, waiting_for, silent)
     return JobRow(job, state, worker, Crashes(here, total), enqueued_at, until, orders, reason, turn)
