@@ -1,0 +1,96 @@
+"""From a store to figures: the runs of a window, one log at a time; for a scraper, only what is new.
+
+Nothing of a log is kept once it is folded. What is read is the store's; this module decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from copy import deepcopy
+from math import inf, nextafter
+
+from capataz.lens.metrics import Figures, figures_of
+from capataz.lens.metrics_prometheus import exposition
+from capataz.lens.metrics_tally import Tally
+from capataz.mistakes import NotFound
+from capataz.ports import RunRow, Store
+
+PAGE = 500
+PATIENCE = 7 * 86_400.0
+"""Seconds a scraper looks back for runs that are still open; an older one is counted as it stands."""
+
+
+async def rows_since(store: Store, since: float | None = None, agent: str | None = None) -> AsyncIterator[RunRow]:
+    """The runs begun at or after `since` (seconds since the epoch; None: all), newest first, each once."""
+    before: float | None = None
+    seen: set[str] = set()
+    limit = PAGE
+    while True:
+        page = await store.runs(limit, agent=agent, before=before)
+        fresh = [row for row in page if row.run not in seen]
+        for row in fresh:
+            if since is not None and row.started_at < since:
+                return
+            yield row
+        if len(page) < limit:
+            return
+        # Runs may have begun at the very same moment: the next page overlaps, and grows where that is not enough.
+        last = page[-1].started_at
+        seen = {row.run for row in page if row.started_at == last} | (seen if before == nextafter(last, inf) else set())
+        before, limit = nextafter(last, inf), PAGE if fresh else limit * 2
+
+
+async def figures_since(store: Store, since: float | None = None, agent: str | None = None) -> AsyncIterator[Figures]:
+    """The figures of those runs, newest first. A run that was deleted in the meantime is passed over."""
+    async for row in rows_since(store, since, agent):
+        try:
+            yield figures_of(await store.read(row.run))
+        except NotFound:
+            continue
+
+
+async def tally_since(store: Store, since: float | None = None, agent: str | None = None) -> Tally:
+    """Those runs added up."""
+    total = Tally()
+    async for figures in figures_since(store, since, agent):
+        total.add(figures)
+    return total
+
+
+class Scrape:
+    """What a scraper is shown. Each call reads only what is new since the last, and runs that were still open."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sealed = Tally()
+        self._counted: set[str] = set()
+        """Runs begun since the horizon that are in the tally for good."""
+        self._horizon: float | None = None
+        """Every run begun before it is counted."""
+
+    async def text(self, now: float) -> str:
+        """Everything so far, in Prometheus' text format."""
+        newest, oldest_open = self._horizon or 0.0, inf
+        still_open: list[Figures] = []
+        begun: dict[str, float] = {}
+        async for row in rows_since(self._store, self._horizon):
+            newest = max(newest, row.started_at)
+            begun[row.run] = row.started_at
+            if row.run in self._counted:
+                continue
+            try:
+                figures = figures_of(await self._store.read(row.run))
+            except NotFound:
+                continue
+            if row.status == "ended" or row.started_at < now - PATIENCE:
+                self._sealed.add(figures)
+                self._counted.add(row.run)
+            else:
+                still_open.append(figures)
+                oldest_open = min(oldest_open, row.started_at)
+        self._horizon = min(newest, oldest_open)
+        self._counted = {run for run in self._counted if begun.get(run, 0.0) >= self._horizon}
+        total = deepcopy(self._sealed)
+        for figures in still_open:
+            total.add(figures)
+        return exposition(total)
