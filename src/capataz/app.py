@@ -24,8 +24,8 @@ from capataz.policy.table import PASSING
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
-    from capataz.money.accounts import Limit
     from capataz.engines.temporal import TemporalEngine
+    from capataz.money.accounts import Limit
     from capataz.ports import Chance, Clock, Engine, Model, Observer, Store
     from capataz.privacy.mask import Mask
     from capataz.runtime.launch import Spec, Yard
@@ -72,6 +72,7 @@ class App:
         engine: TemporalEngine | None = None,
         mask: Mask | bool = True,
         accounts: Sequence[Limit] = (),
+        key: str | None = None,
         telemetry: Observer | Sequence[Observer] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
@@ -92,6 +93,9 @@ class App:
         """Those who watch every run; fixed once the first run has begun."""
         self._mask = mask
         self._limits = tuple(accounts)
+        self._key = key or os.environ.get("CAPATAZ_KEY")
+        if key and not isinstance(given, str):
+            raise Misuse("a store that is made already has its own key: give it to the store, not to the App")
         self._webhook = self._hook(webhook) if webhook is not None else None
 
     @property
@@ -105,7 +109,7 @@ class App:
             from capataz.stores.open import open_store
 
             assert isinstance(self._given, str)
-            self._store = open_store(self._given)
+            self._store = open_store(self._given, self._key)
         return self._store
 
     @property

@@ -13,6 +13,7 @@ import time
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from capataz.events.codec import decode, encode
@@ -22,9 +23,12 @@ from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
 from capataz.stores.account_tables import follow
 from capataz.stores.accounts import Hold, SqlAccounts
+from capataz.stores.conversation_tables import erase
+from capataz.stores.conversations import SqlConversations
 from capataz.stores.fence import check_fence, check_positions, refuse_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.queue import InMemory, SqlQueue
+from capataz.stores.sealing import OPEN
 from capataz.stores.spans import SqlSpans
 
 T = TypeVar("T")
@@ -52,6 +56,22 @@ class MemoryStore:
     def queue(self, clock: Callable[[], float] = time.time) -> SqlQueue:
         """The queue of this store. It forgets everything with the process too."""
         return SqlQueue(self._jobs, clock)
+
+    def conversations(self, clock: Callable[[], float] = time.time) -> SqlConversations:
+        """The conversations of this store. They are forgotten with the process too."""
+        return SqlConversations(self._jobs, self._erase, OPEN, clock)
+
+    async def _erase(self, conversation: str, now: float) -> list[str] | str:
+        runs = await self._jobs(
+            "erase a conversation from", partial(erase, now=now, conversation=conversation, logs=False)
+        )
+        with self._lock:
+            own = {run for run, log in self._logs.items() if log.started.conversation == conversation}
+            own |= set(runs) if isinstance(runs, list) else set()
+            gone = {run for run, log in self._logs.items() if run in own or log.started.root in own}
+            for run in gone if isinstance(runs, list) else ():
+                del self._logs[run]
+        return sorted({*runs, *gone}) if isinstance(runs, list) else runs
 
     def spans(self) -> SqlSpans:
         """Where spans of other runtimes are kept. They are forgotten with the process too."""

@@ -10,7 +10,7 @@ from capataz.ports import Store
 _FORMS = "sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user:password@host/database or memory:"
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, key: str | None = None) -> Store:
     """The store of a URL.
 
     >>> open_store("sqlite:///capataz.db").path
@@ -18,6 +18,7 @@ def open_store(url: str) -> Store:
     >>> open_store("sqlite:////var/lib/capataz.db").path
     PosixPath('/var/lib/capataz.db')
 
+    With a `key` (32 bytes in base64, or several with commas, the newest first) what people and models say is encrypted.
     Raises `Misuse` for anything else than these forms and `memory:`.
     """
     scheme, _, rest = url.partition(":")
@@ -26,9 +27,10 @@ def open_store(url: str) -> Store:
 
         return MemoryStore()
     if scheme == "sqlite":
+        from capataz.stores.sealing import seal_of
         from capataz.stores.sqlite import SqliteStore
 
-        return SqliteStore(_path(url))
+        return SqliteStore(_path(url), seal=seal_of(key))
     if scheme in ("postgres", "postgresql"):
         return _postgres(url)
     raise Misuse(f"{url!r} does not name a store: write {_FORMS}")

@@ -5,19 +5,25 @@ Both run the same statements, so what is tested on one holds for the other. Noth
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
-from capataz.mistakes import StoreError
+from capataz.mistakes import Sealed, StoreError
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, WorkerBeat, WorkerRow
 from capataz.stores import queue_tables as tables
+from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.sqlite_file import migrations, run_script
 
 T = TypeVar("T")
+_log = logging.getLogger("capataz.store")
+SEALED_PAUSE = 60.0
+"""Seconds after which a job is offered again that a worker without the key was given."""
 Work = Callable[[sqlite3.Connection], T]
 
 
@@ -30,11 +36,12 @@ class Perform(Protocol):
 class SqlQueue:
     """A `Queue` on the tables of `schema/sqlite-002.sql`. `clock` is the time of all its workers, in seconds."""
 
-    def __init__(self, perform: Perform, clock: Callable[[], float] = time.time) -> None:
-        self._perform, self._clock = perform, clock
+    def __init__(self, perform: Perform, clock: Callable[[], float] = time.time, seal: Seal = OPEN) -> None:
+        self._perform, self._clock, self._seal = perform, clock, seal
 
     async def enqueue(self, job: Job) -> str:
-        return await self._perform(f"enqueue run {job.run} in", partial(tables.enqueue, now=self._clock(), job=job))
+        sealed = replace(job, task=self._seal.close_text(job.task, _place(job.run)))
+        return await self._perform(f"enqueue run {job.run} in", partial(tables.enqueue, now=self._clock(), job=sealed))
 
     async def claim(
         self, worker: str, agents: Collection[str], lease: float, *, per_tenant: int | None = None, most: int = 1
@@ -42,7 +49,18 @@ class SqlQueue:
         def work(connection: sqlite3.Connection) -> list[Claim]:
             return tables.claim(connection, self._clock(), worker, agents, lease, per_tenant, most)
 
-        return await self._perform("claim a run from", work)
+        claims = await self._perform("claim a run from", work)
+        return [claim for claim in [await self._opened(claim) for claim in claims] if claim is not None]
+
+    async def _opened(self, claim: Claim) -> Claim | None:
+        """The claim with its task readable. A worker without the key gives the job back, for one that has it."""
+        try:
+            task = self._seal.open_text(claim.job.task, _place(claim.job.run))
+        except Sealed as error:
+            _log.warning("run %s is left to a worker that has the key: %s", claim.job.run, error)
+            await self.release(claim, self._clock() + SEALED_PAUSE)
+            return None
+        return replace(claim, job=replace(claim.job, task=task))
 
     async def begin(self, claim: Claim, step: str) -> Crashes | None:
         return await self._perform(f"begin run {claim.job.run} in", partial(tables.begin, claim=claim, step=step))
@@ -72,13 +90,23 @@ class SqlQueue:
         return await self._perform("look after the workers of", work)
 
     async def look(self, run: str) -> JobRow | None:
-        return await self._perform(f"look for run {run} in", partial(tables.look, run=run), reads=True)
+        row = await self._perform(f"look for run {run} in", partial(tables.look, run=run), reads=True)
+        return None if row is None else self._listed(row)
 
     async def jobs(self, states: Collection[JobState] = (), limit: int = 100) -> list[JobRow]:
-        return await self._perform("list the jobs of", partial(tables.jobs, states=states, limit=limit), reads=True)
+        rows = await self._perform("list the jobs of", partial(tables.jobs, states=states, limit=limit), reads=True)
+        return [self._listed(row) for row in rows]
+
+    def _listed(self, row: JobRow) -> JobRow:
+        return replace(row, job=replace(row.job, task=self._seal.shown(row.job.task, _place(row.job.run))))
 
     async def workers(self) -> list[WorkerRow]:
         return await self._perform("list the workers of", tables.workers, reads=True)
+
+
+def _place(run: str) -> str:
+    """What a sealed task is bound to."""
+    return f"run {run}, its task"
 
 
 class InMemory:

@@ -7,6 +7,7 @@ append (sequence and epoch, looked at in the transaction that writes) keeps them
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from asyncio import Future
@@ -20,12 +21,14 @@ from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
-from capataz.stores import sqlite_tables as tables
+from capataz.stores import conversation_tables, sqlite_tables as tables
 from capataz.stores.accounts import Hold, SqlAccounts
+from capataz.stores.conversations import SqlConversations
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
+from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.spans import SqlSpans
-from capataz.stores.sqlite_file import Synchronous, open_file
+from capataz.stores.sqlite_file import Synchronous, empty_write_ahead, open_file
 from capataz.stores.sqlite_thread import Hand
 
 T = TypeVar("T")
@@ -43,18 +46,35 @@ class SqliteStore:
     """
 
     def __init__(
-        self, path: str | Path, synchronous: Synchronous = "FULL", *, timeout: float = 30.0, busy: float = 5.0
+        self,
+        path: str | Path,
+        synchronous: Synchronous = "FULL",
+        *,
+        timeout: float = 30.0,
+        busy: float = 5.0,
+        seal: Seal = OPEN,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise Misuse(f"synchronous is FULL or NORMAL, not {synchronous!r}")
-        self.path = Path(path)
+        self.path, self.seal = Path(path), seal
+        self._busy = busy
         opened = partial(open_file, self.path, synchronous, busy)
         self._writer = Hand(self.path, opened, "BEGIN IMMEDIATE", 1000, timeout, busy)
         self._reader = Hand(self.path, opened, "BEGIN", 1, timeout, busy)
 
     def queue(self, clock: Callable[[], float] = time.time) -> SqlQueue:
         """The queue in the same file. `clock` has to be the same for all workers: leases end by it."""
-        return SqlQueue(self._perform, clock)
+        return SqlQueue(self._perform, clock, self.seal)
+
+    def conversations(self, clock: Callable[[], float] = time.time) -> SqlConversations:
+        """The conversations in the same file. `clock` has to be the same for all workers."""
+        return SqlConversations(self._perform, self._erase, self.seal, clock)
+
+    async def _erase(self, conversation: str, now: float) -> list[str] | str:
+        work = partial(conversation_tables.erase, now=now, conversation=conversation, logs=True)
+        runs = await self._writer.submit("erase a conversation from", work)
+        await asyncio.to_thread(empty_write_ahead, self.path, self._busy)
+        return runs
 
     def spans(self) -> SqlSpans:
         """Where spans of other runtimes are kept, in the same file."""
@@ -64,8 +84,8 @@ class SqliteStore:
         check_positions(0, events)
         refuse_own(lease.run, events)
         events = tuple(events)
-        bodies = [encode(event) for event in events]
-        work = partial(tables.rewrite, lease=lease, events=events, bodies=bodies)
+        bodies = self._bodies(lease.run, events)
+        work = partial(tables.rewrite, lease=lease, events=events, bodies=bodies, seal=self.seal)
         await self._writer.submit(f"tell run {lease.run} anew in", work, sum(map(len, bodies)))
 
     async def claim(self, run: str, owner: str) -> Lease:
@@ -78,10 +98,10 @@ class SqliteStore:
     def _reserve(self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold) -> Future[Refusal | None]:
         check_positions(first_seq, events)
         events = tuple(events)
-        bodies = [encode(event) for event in events]
+        bodies = self._bodies(lease.run, events)
 
         def work(connection: sqlite3.Connection) -> Refusal | None:
-            tables.append(connection, lease, first_seq, events, bodies)
+            tables.append(connection, lease, first_seq, events, bodies, self.seal)
             return hold(connection)
 
         return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
@@ -89,14 +109,19 @@ class SqliteStore:
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
         check_positions(first_seq, events)
         events = tuple(events)
-        bodies = [encode(event) for event in events]
-        work = partial(tables.append, lease=lease, first_seq=first_seq, events=events, bodies=bodies)
+        bodies = self._bodies(lease.run, events)
+        work = partial(tables.append, lease=lease, first_seq=first_seq, events=events, bodies=bodies, seal=self.seal)
         return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
+
+    def _bodies(self, run: str, events: Sequence[Event]) -> list[bytes]:
+        return [self.seal.close(encode(event), tables.place(run, event.seq)) for event in events]
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
         if not self.path.exists():
             raise NotFound(f"there is no run {run}: {self.path} does not exist")
-        return await self._reader.submit(f"read run {run} in", partial(tables.read, run=run, after=after))
+        return await self._reader.submit(
+            f"read run {run} in", partial(tables.read, run=run, after=after, seal=self.seal)
+        )
 
     async def runs(
         self,
@@ -109,7 +134,7 @@ class SqliteStore:
     ) -> list[RunRow]:
         if not self.path.exists():
             return []
-        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before)
+        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before, seal=self.seal)
         return await self._reader.submit("list the runs in", work)
 
     async def _perform(self, doing: str, work: Work[T], reads: bool = False) -> T:

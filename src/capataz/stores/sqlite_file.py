@@ -69,6 +69,18 @@ def open_file(path: Path, synchronous: Synchronous, busy: float) -> sqlite3.Conn
     return connection
 
 
+def empty_write_ahead(path: Path, busy: float) -> None:
+    """Take what was erased out of the write-ahead file too, if nobody is reading it just now; else it goes later."""
+    connection = sqlite3.connect(path, timeout=busy, isolation_level=None)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    finally:
+        connection.close()
+
+
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 

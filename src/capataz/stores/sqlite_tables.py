@@ -18,6 +18,7 @@ from capataz.ports import Lease, RunRow
 from capataz.stores import account_tables
 from capataz.stores.fence import check_fence
 from capataz.stores.index import Progress, shown
+from capataz.stores.sealing import Seal
 
 _PROGRESS = (
     "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"
@@ -40,7 +41,12 @@ def claim(connection: sqlite3.Connection, run: str, owner: str) -> Lease:
 
 
 def append(
-    connection: sqlite3.Connection, lease: Lease, first_seq: int, events: Sequence[Event], bodies: Sequence[bytes]
+    connection: sqlite3.Connection,
+    lease: Lease,
+    first_seq: int,
+    events: Sequence[Event],
+    bodies: Sequence[bytes],
+    seal: Seal,
 ) -> None:
     found = connection.execute(_FENCE, (lease.run,)).fetchone()
     if found is None:
@@ -54,12 +60,14 @@ def append(
     for event in events:
         progress.fold(event)
         if isinstance(event.fact, RunStarted):
-            connection.execute(_NAME, (*_started(shown(lease.run, event.fact)), identity))
+            connection.execute(_NAME, (*_started(shown(lease.run, event.fact), lease.run, seal), identity))
     connection.execute(_ADVANCE, (*_columns(progress), identity))
     account_tables.follow(connection, lease.run, events)
 
 
-def rewrite(connection: sqlite3.Connection, lease: Lease, events: Sequence[Event], bodies: Sequence[bytes]) -> None:
+def rewrite(
+    connection: sqlite3.Connection, lease: Lease, events: Sequence[Event], bodies: Sequence[bytes], seal: Seal
+) -> None:
     """The record of another runtime's run told anew. What a log of our own holds is never touched."""
     found = connection.execute("SELECT id, epoch, owner FROM run WHERE run = ?", (lease.run,)).fetchone()
     if found is None:
@@ -67,20 +75,30 @@ def rewrite(connection: sqlite3.Connection, lease: Lease, events: Sequence[Event
     identity, epoch, owner = found
     check_fence(lease, 0, epoch, owner, 0)
     first = connection.execute("SELECT seq, at, body FROM event WHERE run = ? AND seq = 0", (identity,)).fetchone()
-    if first is not None and getattr(decode(*first).fact, "source", "capataz") == "capataz":
+    if first is not None and getattr(_opened(lease.run, first, seal).fact, "source", "capataz") == "capataz":
         raise Fenced(f"run {lease.run} is a log of our own: it is never told anew")
     connection.execute("DELETE FROM event WHERE run = ?", (identity,))
     connection.execute(
         f"UPDATE run SET ({_PROGRESS}) = ({', '.join('?' * 12)}) WHERE id = ?", (*_columns(Progress()), identity)
     )
-    append(connection, lease, 0, events, bodies)
+    append(connection, lease, 0, events, bodies, seal)
 
 
-def read(connection: sqlite3.Connection, run: str, after: int) -> list[Event]:
+def read(connection: sqlite3.Connection, run: str, after: int, seal: Seal) -> list[Event]:
     found = connection.execute("SELECT id, events FROM run WHERE run = ?", (run,)).fetchone()
     if found is None or found[1] == 0:
         raise NotFound(f"there is no run {run} in this store")
-    return [decode(seq, at, body) for seq, at, body in connection.execute(_READ, (found[0], after))]
+    return [_opened(run, row, seal) for row in connection.execute(_READ, (found[0], after))]
+
+
+def place(run: str, seq: int) -> str:
+    """What a sealed body is bound to."""
+    return f"event {seq} of run {run}"
+
+
+def _opened(run: str, row: Sequence[Any], seal: Seal) -> Event:
+    seq, at, body = row
+    return decode(seq, at, seal.open(body, place(run, seq)))
 
 
 def rows(
@@ -90,24 +108,27 @@ def rows(
     outcome: str | None,
     root: str | None,
     before: float | None,
+    seal: Seal,
 ) -> list[RunRow]:
     filters = {"agent = ?": agent, "outcome = ?": outcome, "root = ?": root, "started_at < ?": before}
     asked = {text: value for text, value in filters.items() if value is not None}
     where = " AND ".join(["events > 0", *asked])
     statement = f"SELECT run, {_STARTED}, {_PROGRESS} FROM run WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?"
-    return [_row(columns) for columns in connection.execute(statement, (*asked.values(), limit))]
+    return [_row(columns, seal) for columns in connection.execute(statement, (*asked.values(), limit))]
 
 
-def _row(columns: Sequence[Any]) -> RunRow:
+def _row(columns: Sequence[Any], seal: Seal) -> RunRow:
     run, agent, task, model, root, parent, conversation, task_type, *rest = columns
+    task = seal.shown(task, f"run {run}, its task")
     started = RunStarted(
         run, agent, task, model=model, root=root, parent=parent, conversation=conversation, task_type=task_type
     )
     return _progress(rest).row(run, started)
 
 
-def _started(fact: RunStarted) -> tuple[Any, ...]:
-    return fact.agent, fact.task, fact.model, fact.root, fact.parent, fact.conversation, fact.task_type
+def _started(fact: RunStarted, run: str, seal: Seal) -> tuple[Any, ...]:
+    task = seal.close_text(fact.task, f"run {run}, its task")
+    return fact.agent, task, fact.model, fact.root, fact.parent, fact.conversation, fact.task_type
 
 
 def _progress(columns: Sequence[Any]) -> Progress:
