@@ -32,9 +32,12 @@ COMMANDS: Mapping[str, Home] = {
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
     "diagnose": Home("capataz.cli.diagnose:diagnose", "Find what went wrong in recorded runs of any framework."),
     "inbox": Home("capataz.cli.inbox:inbox", "List what waits for a person, show it, answer it."),
+    "metrics": Home("capataz.cli.metrics:metrics", "Show how runs did: by agent, task type, tool, model, version."),
+    "alerts": Home("capataz.cli.alerts:alerts", "Hold the runs in a store against rules, and tell who has to be told."),
     "policy": Home("capataz.cli.policy:policy", "Check a policy file; show each number and where it comes from."),
     "models": Home("capataz.cli.models:models", "What models have refused, as lines for the capability table."),
     "guards": Home("capataz.cli.guards:guards", "Try the guards on labelled histories."),
+    "serve": Home("capataz.cli.serve:serve", "Show runs in the browser; answer the HTTP API; take spans."),
     "demo": Home("capataz.cli.demo:demo", "Watch an unreliable worker and its foreman. No key, no network."),
 }
 

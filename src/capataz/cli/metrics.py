@@ -78,8 +78,7 @@ def _print(total: Tally, by: By) -> None:
     console().print(table)
 
 
-_RUNS = ("runs", "completed", "answered", "partial", "escalated", "aborted", "loops", "tool errors", "steps", "tokens",
-         "money", "p50", "p99")  # fmt: skip
+_RUNS = ("runs", "completed", "otherwise", "loops", "errors", "steps", "tokens", "money", "p50", "p99")
 _TOOLS = ("calls", "errors", "refused", "in doubt", "p50", "p95", "p99")
 _MODELS = ("calls", "failures", "tokens in", "tokens out", "money", "p50", "p95", "p99", "first byte")
 
@@ -100,13 +99,13 @@ def _cells(found: Runs | ToolFigures | ModelFigures) -> Iterable[Text]:
 
 def _of_runs(runs: Runs) -> Iterable[Text]:
     acting = "-" if runs.completion_rate is None else f"{runs.completion_rate:.0%}"
-    others = (str(runs.outcomes[name]) for name in ("answered", "partial", "escalated", "aborted"))
+    others = [f"{number} {name}" for name, number in sorted(runs.outcomes.items()) if name != "completed"]
     steps, tokens = runs.turns.mean, runs.tokens_each.mean
     spent = "?" if runs.unpriced else f"${runs.money_each.mean:.4f}" if runs.money_each.mean is not None else "-"
     return _texts(
         str(runs.runs),
         acting,
-        *others,
+        ", ".join(others) or "-",
         _share(runs.looped, runs.runs),
         _share(runs.tool_errors, runs.tool_calls),
         "-" if steps is None else f"{steps:.1f}",

@@ -18,3 +18,7 @@ policy = click.option(
     help="The policy file the run is driven under. Without it CAPATAZ_POLICY, else the default policy.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout.")
+log_json = click.option("--log-json", is_flag=True, help="Each event as a masked JSON line on stderr.")
+otel = click.option(
+    "--otel", is_flag=True, help="Spans and metrics to OTEL_EXPORTER_OTLP_ENDPOINT, as the OTEL_* variables say."
+)

@@ -14,8 +14,9 @@ from capataz.agent import Agent, Budget
 from capataz.app import App
 from capataz.cli.exits import EXITS
 from capataz.cli.finding import find_agent
-from capataz.cli.options import as_json, policy as policy_option, store
+from capataz.cli.options import as_json, log_json, otel, policy as policy_option, store
 from capataz.cli.render import console, print_json, styled
+from capataz.cli.telemetry import watched
 from capataz.events.facts import JSON, Event
 from capataz.lens.trace_json import evidence_json, spend_json
 from capataz.outcome import Completed, Outcome
@@ -36,6 +37,8 @@ from capataz.outcome import Completed, Outcome
 @click.option("--task-type", help="A word to group runs by.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also write the run's page to this file.")
 @click.option("--quiet", is_flag=True, help="No live progress.")
+@otel
+@log_json
 @as_json
 def run(
     agent: str,
@@ -47,6 +50,8 @@ def run(
     task_type: str | None,
     html: Path | None,
     quiet: bool,
+    otel: bool,
+    log_json: bool,
     as_json: bool,
     **ceilings: float | None,
 ) -> None:
@@ -59,10 +64,9 @@ def run(
       capataz run shop:support "..." --model openai:qwen --base-url http://127.0.0.1:8080/v1 --json
     """
     worker = _changed(find_agent(agent), model, base_url, ceilings)
-    live = not as_json and not quiet and sys.stderr.isatty()
-    outcome = asyncio.run(
-        perform(worker, task, App(store, policy=policy), task_type, progress() if live else None, html)
-    )
+    live = not as_json and not quiet and not log_json and sys.stderr.isatty()
+    with watched(App(store, policy=policy), otel, log_json) as app:
+        outcome = asyncio.run(perform(worker, task, app, task_type, progress() if live else None, html))
     if as_json:
         print_json(outcome_json(outcome))
     else:

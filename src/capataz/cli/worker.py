@@ -19,7 +19,8 @@ from capataz.agent import Agent
 from capataz.app import App
 from capataz.cli.exits import UNFIT
 from capataz.cli.finding import find_app
-from capataz.cli.options import as_json, store as store_option
+from capataz.cli.options import as_json, log_json as log_json_option, otel as otel_option, store as store_option
+from capataz.cli.telemetry import watched
 from capataz.runtime.shift import Shift, Terms
 from capataz.runtime.watchdog import Pace, Unfit
 
@@ -36,6 +37,8 @@ _log = logging.getLogger("capataz.worker")
 @click.option("--stall", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds a loop may block.")
 @click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds to stop in.")
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@otel_option
+@log_json_option
 @as_json
 def worker(
     target: str,
@@ -47,6 +50,8 @@ def worker(
     stall: float,
     drain: float,
     until_idle: bool,
+    otel: bool,
+    log_json: bool,
     as_json: bool,
 ) -> None:
     """Drive the submitted runs of the App (or of the one agent) that MODULE holds under this name.
@@ -63,7 +68,8 @@ def worker(
     app, agents = find_app(target, store)
     pace = Pace(beat=beat, stall=stall, drain=drain, poll=min(0.5, beat))
     terms = Terms(slots, per_tenant, crashes, pace)
-    asyncio.run(_work(app, agents, terms, until_idle))
+    with watched(app, otel, log_json):
+        asyncio.run(_work(app, agents, terms, until_idle))
 
 
 def _log_to_stderr(as_json: bool) -> None:
