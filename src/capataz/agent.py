@@ -114,16 +114,30 @@ class Agent:
         if self.role not in ("acting", "talking", "coordinating"):
             raise Misuse(f"agent {self.name!r}: role {self.role!r} is not one of acting, talking, coordinating")
 
-    def run(self, task: str, *, app: App | None = None, task_type: str | None = None) -> Outcome:
-        """Run a task to its outcome. Without an `app`, the log goes to the default store."""
-        from capataz.app import App
+    def run(
+        self,
+        task: str,
+        *,
+        app: App | None = None,
+        task_type: str | None = None,
+        conversation: str | None = None,
+        tenant: str = "",
+        user: str = "",
+    ) -> Outcome:
+        """Run a task to its outcome. Without an `app`, the log goes to the default store.
+
+        In a `conversation` the agent is told what was said before; its runs work one at a time. `tenant` and `user` are
+        on whose behalf it works; their accounts pay.
+        """
 
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             if app is not None:
-                return app.run(self, task, task_type=task_type)
-            return asyncio.run(self._run_alone(App(), task, task_type, None))
+                return app.run(self, task, task_type=task_type, conversation=conversation, tenant=tenant, user=user)
+            return asyncio.run(
+                self.arun(task, task_type=task_type, conversation=conversation, tenant=tenant, user=user)
+            )
         raise Misuse("an event loop is already running here: use `await agent.arun(...)`")
 
     async def arun(
@@ -132,14 +146,28 @@ class Agent:
         *,
         app: App | None = None,
         task_type: str | None = None,
+        conversation: str | None = None,
+        tenant: str = "",
+        user: str = "",
         on_event: Callable[[str, Event], None] | None = None,
     ) -> Outcome:
         """`run`, for asynchronous code. `on_event(run, event)` is called with every fact as it happens."""
         from capataz.app import App
 
-        if app is not None:
-            return await app.arun(self, task, task_type=task_type, on_event=on_event)
-        return await self._run_alone(App(), task, task_type, on_event)
+        if app is None:
+            async with App() as alone:
+                return await alone.arun(
+                    self,
+                    task,
+                    task_type=task_type,
+                    conversation=conversation,
+                    tenant=tenant,
+                    user=user,
+                    on_event=on_event,
+                )
+        return await app.arun(
+            self, task, task_type=task_type, conversation=conversation, tenant=tenant, user=user, on_event=on_event
+        )
 
     async def asubmit(
         self,
@@ -147,18 +175,23 @@ class Agent:
         *,
         app: App,
         task_type: str | None = None,
+        conversation: str | None = None,
         tenant: str = "",
+        user: str = "",
         priority: int = 0,
         delay: float = 0.0,
         key: str | None = None,
     ) -> Handle:
         """Put a task into the App's queue, for a worker to run, and return at once.
 
-        `tenant` is whose it is: slots are shared out evenly among tenants. Within a tenant a higher `priority` goes
-        first. `delay` is the seconds before which it is not begun. `key` makes submitting harmless to repeat: a second
-        task with the same key is the first one, also when that is over.
+        In a `conversation` its runs are driven one at a time, in the order of arrival. `tenant` and `user` are on whose
+        behalf it is: their accounts pay. Slots are shared out evenly among tenants; within a tenant a higher `priority`
+        goes first. `delay` is the seconds before which it is not begun. `key` makes submitting harmless to repeat: a
+        second task with the same key is the first one, also when that is over.
         """
+        from capataz.memory.conversation import Arrived
         from capataz.ports import Job
+        from capataz.runtime.conversing import conversations_of, named
 
         if not task.strip():
             raise Misuse(f"agent {self.name!r} was given an empty task: say what it should do")
@@ -166,8 +199,13 @@ class Agent:
             raise Misuse(f"delay={delay!r}: give seconds, 0 or more")
         around = app.yard().around
         due = around.clock.now() + delay if delay else 0.0
-        job = Job(around.chance.identity(), self.name, task, task_type, None, tenant, priority, due, key)
-        return self.handle(await app.engine.submit(job), app=app)
+        talk = conversation and named(conversation)
+        job = Job(around.chance.identity(), self.name, task, task_type, talk, tenant, priority, due, key, user)
+        run = await app.engine.submit(job)
+        if talk and run == job.run:  # the worker keeps it too: whichever comes first
+            talks = conversations_of(app.store, around.clock.now)
+            await talks.arrive(Arrived(talk, run, self.name, task, tenant, user))
+        return self.handle(run, app=app)
 
     def submit(
         self,
@@ -175,7 +213,9 @@ class Agent:
         *,
         app: App,
         task_type: str | None = None,
+        conversation: str | None = None,
         tenant: str = "",
+        user: str = "",
         priority: int = 0,
         delay: float = 0.0,
         key: str | None = None,
@@ -185,7 +225,17 @@ class Agent:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(
-                self.asubmit(task, app=app, task_type=task_type, tenant=tenant, priority=priority, delay=delay, key=key)
+                self.asubmit(
+                    task,
+                    app=app,
+                    task_type=task_type,
+                    conversation=conversation,
+                    tenant=tenant,
+                    user=user,
+                    priority=priority,
+                    delay=delay,
+                    key=key,
+                )
             )
         raise Misuse("an event loop is already running here: use `await agent.asubmit(...)`")
 
@@ -285,12 +335,6 @@ class Agent:
         from capataz.runtime.typed import TypedAnswer
 
         return replace(outcome, value=TypedAnswer(self.answer).value(outcome.answer))
-
-    async def _run_alone(
-        self, app: App, task: str, task_type: str | None, on_event: Callable[[str, Event], None] | None
-    ) -> Outcome:
-        async with app:
-            return await app.arun(self, task, task_type=task_type, on_event=on_event)
 
     def _toolset(self) -> Any:
         from capataz.tools.define import Tool, tool

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from capataz.events.facts import Event, Row
+from capataz.events.facts import Event, Row, Said
 from capataz.faults.classify import ToolFaults
 from capataz.mistakes import Misuse, PolicyMisuse
 from capataz.outcome import Outcome
@@ -25,8 +25,9 @@ from capataz.policy.table import PASSING
 if TYPE_CHECKING:
     from capataz.agent import Agent
     from capataz.engines.temporal import TemporalEngine
-    from capataz.money.accounts import Limit
-    from capataz.ports import Chance, Clock, Engine, Model, Observer, Store
+    from capataz.memory.conversation import Conversations, Thread
+    from capataz.money.accounts import Limit, Spent
+    from capataz.ports import Accounts, Chance, Clock, Engine, Model, Observer, Store
     from capataz.privacy.mask import Mask
     from capataz.runtime.launch import Spec, Yard
     from capataz.runtime.shift import Shift, Terms
@@ -50,7 +51,8 @@ class App:
     person; what is sent there is signed with the secret in `CAPATAZ_WEBHOOK_SECRET`. `faults` says which row of the
     fault table exceptions of your own belong to, when a tool raises them: `{OutOfStock: "invalid_input"}`. `agents` are
     those whose submitted runs its workers drive. `telemetry` watches every run: an `OpenTelemetry`, a `JsonLines`, or
-    several of them.
+    several of them. `accounts` are limits of what tenants, users and agents may spend, beside those set in the store.
+    `key` encrypts what is kept (see `docs/privacy.md`); without it `CAPATAZ_KEY` is used, if it is set.
     `engine` brings submitted runs to the workers: the queue in the store itself where none is given, else a
     `capataz.engines.temporal.TemporalEngine`.
 
@@ -93,6 +95,10 @@ class App:
         """Those who watch every run; fixed once the first run has begun."""
         self._mask = mask
         self._limits = tuple(accounts)
+        self.conversations = ConversationBook(self)
+        """The conversations in the store: listed, read, erased."""
+        self.accounts = AccountBook(self)
+        """The balances in the store: limits set and read, spending added up."""
         self._key = key or os.environ.get("CAPATAZ_KEY")
         if key and not isinstance(given, str):
             raise Misuse("a store that is made already has its own key: give it to the store, not to the App")
@@ -134,18 +140,27 @@ class App:
         task: str,
         *,
         task_type: str | None = None,
+        conversation: str | None = None,
+        tenant: str = "",
+        user: str = "",
         on_event: Callable[[str, Event], None] | None = None,
     ) -> Outcome:
-        """Run a task to its outcome. `on_event(run, event)` is called with every fact as it happens."""
+        """Run a task to its outcome. `on_event(run, event)` is called with every fact as it happens.
+
+        In a `conversation` the agent is told what was said before, and one run is at work at a time: this one waits for
+        its turn. `tenant` and `user` are on whose behalf it works; their accounts pay.
+        """
         from dataclasses import replace
 
+        from capataz.runtime.conversing import named
         from capataz.runtime.launch import Task, launch
 
         if not task.strip():
             raise Misuse(f"agent {agent.name!r} was given an empty task: say what it should do")
         yard = self.yard()
         spec = await self._prepare(agent)
-        outcome = await launch(spec, Task(task, task_type), replace(yard, on_event=on_event) if on_event else yard)
+        given = Task(task, task_type, conversation and named(conversation), tenant=tenant, user=user)
+        outcome = await launch(spec, given, replace(yard, on_event=on_event) if on_event else yard)
         return agent.read(outcome)
 
     async def aresume(self, agent: Agent, run: str) -> Outcome:
@@ -154,9 +169,19 @@ class App:
 
         return agent.read(await resume(await self._prepare(agent), run, self.yard()))
 
-    def run(self, agent: Agent, task: str, *, task_type: str | None = None) -> Outcome:
+    def run(
+        self,
+        agent: Agent,
+        task: str,
+        *,
+        task_type: str | None = None,
+        conversation: str | None = None,
+        tenant: str = "",
+        user: str = "",
+    ) -> Outcome:
         """`arun`, for code that is not asynchronous."""
-        return self._sync(self.arun(agent, task, task_type=task_type), "app.arun")
+        work = self.arun(agent, task, task_type=task_type, conversation=conversation, tenant=tenant, user=user)
+        return self._sync(work, "app.arun")
 
     def resume(self, agent: Agent, run: str) -> Outcome:
         """`aresume`, for code that is not asynchronous."""
@@ -274,6 +299,66 @@ def _rows(faults: Mapping[type[BaseException], Row]) -> Mapping[type[BaseExcepti
         if row not in PASSING | {"invalid_input", "auth", "contract", "unknown"}:
             raise Misuse(f"App(faults={{{kind.__name__}: {row!r}}}): there is no row {row!r} for errors of tools")
     return dict(faults)
+
+
+class ConversationBook:
+    """What people and agents have said in the conversations of an App's store."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def list(self, limit: int = 50) -> list[Thread]:
+        """Those that changed last first."""
+        return await self._kept().threads(limit)
+
+    async def read(self, conversation: str) -> tuple[Thread, Sequence[Said]]:
+        """One, with its summary and all that was said in it, waiting messages last. Raises `NotFound`."""
+        return await self._kept().thread(conversation)
+
+    async def erase(self, conversation: str) -> int:
+        """Take out the conversation and its runs, with those of their sub-agents; how many runs.
+
+        What was spent stays in the accounts, without a word of what was said. Raises `Misuse` while a run is at work.
+        """
+        return await self._kept().erase(conversation)
+
+    def _kept(self) -> Conversations:
+        from capataz.runtime.conversing import conversations_of
+
+        return conversations_of(self._app.store, self._app.yard().around.clock.now)
+
+
+class AccountBook:
+    """What may be spent and what was, in the accounts of an App's store."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def limits(self) -> list[Limit]:
+        """Those set in the store; an App's own are in its code."""
+        return await self._kept().limits()
+
+    async def allow(self, limit: Limit) -> None:
+        """Set a limit, in the place of the one there is for this account and period. It counts within seconds."""
+        await self._kept().allow(limit)
+        if (purse := self._app.yard().around.gateway.purse) is not None:
+            purse.forget()
+
+    async def disallow(self, whose: str, name: str, period: str) -> bool:
+        """Take a limit away; False where there was none."""
+        return await self._kept().disallow(whose, name, period)
+
+    async def spent(self, by: str = "tenant", period: str = "total", limit: int = 100) -> list[Spent]:
+        """What each tenant, user, agent, run or source has spent: in "total", in "2026-11", on "2026-11-30"."""
+        return await self._kept().spent(by, period, limit)
+
+    def _kept(self) -> Accounts:
+        from capataz.runtime.journal import accounts_of
+
+        kept = accounts_of(self._app.store)
+        if kept is None:
+            raise Misuse(f"{self._app.store_url} keeps no accounts")
+        return kept
 
 
 def read_policy(path: str | Path) -> Policy:

@@ -15,6 +15,7 @@ from capataz.events.facts import (
     Call,
     Ceilings,
     ChildEnded,
+    ConversationRecalled,
     Event,
     HandedOver,
     Role,
@@ -25,9 +26,11 @@ from capataz.events.facts import (
 from capataz.guards.handing import handed_on
 from capataz.kernel.evolve import begin, fold
 from capataz.kernel.state import Rules, State
+from capataz.memory.conversation import Arrived, Entered
 from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Outcome
 from capataz.ports import Observer, Store
+from capataz.runtime.conversing import LEASE, Hold, again, converses, held, recalled, turn
 from capataz.runtime.drive import drive
 from capataz.runtime.dry import dried
 from capataz.runtime.heartbeat import Pulse
@@ -77,6 +80,8 @@ class Task:
     """Id of the run; drawn where none is given."""
     tenant: str = ""
     user: str = ""
+    recalled: ConversationRecalled | None = None
+    """What was said before in the conversation."""
     handed: tuple[HandedOver, ...] | None = None
     """Hand-offs between agents of the root so far, the one to this run last."""
     depth: int = 0
@@ -107,7 +112,27 @@ class Parked:
 
 async def launch(spec: Spec, task: Task, yard: Yard) -> Outcome:
     """Begin a run and drive it to its outcome. Raises `Fenced` when another worker takes it over."""
-    return _whole(await go_on(spec, yard, await begun(spec, task, yard), None))
+    if not converses(task.conversation, task.parent):
+        return _whole(await go_on(spec, yard, await begun(spec, task, yard), None))
+    assert task.conversation is not None
+    message = arrival(spec, replace(task, run=task.run or yard.around.chance.identity()), LEASE)
+    entered = await turn(yard, spec.rules, message)
+    async with held(yard, task.conversation, message.run) as hold:
+        journal = await begun(spec, told(task, message.run, entered), yard)
+        hold.state = journal.state
+        return _whole(await go_on(spec, yard, journal, None))
+
+
+def arrival(spec: Spec, task: Task, patience: float = 0.0) -> Arrived:
+    """The message of a task that belongs to a conversation."""
+    assert task.conversation is not None
+    assert task.run is not None
+    return Arrived(task.conversation, task.run, spec.name, task.text, task.tenant, task.user, patience)
+
+
+def told(task: Task, run: str, entered: Entered) -> Task:
+    """The task with what the conversation knows."""
+    return replace(task, run=run, standing=entered.standing, recalled=recalled(entered))
 
 
 async def resume(spec: Spec, run: str, yard: Yard, reason: str = "recovered") -> Outcome:
@@ -121,8 +146,27 @@ async def advance(
     """`resume`, for whoever has better things to do than to wait: a wait above `park_after` seconds gives `Parked`."""
     if (state := fold(spec.rules, await yard.store.read(run))).over:
         return outcome_of(state)
+    started = state.started
+    if started is None or started.conversation is None or started.parent is not None:
+        return await _taken_up(spec, run, yard, reason, park_after)
+    entered = await again(yard, spec.rules, started)
+    async with held(yard, started.conversation, run) as hold:
+        return await _taken_up(spec, run, yard, reason, park_after, entered.standing, hold)
+
+
+async def _taken_up(
+    spec: Spec,
+    run: str,
+    yard: Yard,
+    reason: str,
+    park_after: float | None,
+    standing: tuple[str, ...] = (),
+    hold: Hold | None = None,
+) -> Outcome | Parked:
     journal, epoch = await taken(spec, run, yard)
-    journal.record(RunResumed(epoch, reason, spec.versions))
+    if hold is not None:
+        hold.state = journal.state
+    journal.record(RunResumed(epoch, reason, spec.versions, standing))
     await journal.durable()
     return await go_on(spec, yard, journal, park_after)
 
@@ -147,6 +191,8 @@ async def begun(spec: Spec, task: Task, yard: Yard) -> Journal:
     lease = await yard.store.claim(run, yard.owner)
     journal = Journal(yard.store, lease, begin(spec.rules), yard.around.clock, _watcher(yard, run))
     journal.record(_started(spec, task, run))
+    if task.recalled is not None:
+        journal.record(task.recalled)
     await journal.durable()
     return journal
 

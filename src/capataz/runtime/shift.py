@@ -18,12 +18,15 @@ from capataz.kernel.cutting import break_off, step_of
 from capataz.kernel.state import State
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Claim, Crashes, Driven, Driver, Queue
+from capataz.runtime.conversing import conversations_of, enter, told_of
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.runtime.journal import Journal
-from capataz.runtime.launch import Parked, Spec, Task, Yard, begun, go_on, taken
+from capataz.runtime.launch import Parked, Spec, Task, Yard, arrival, begun, go_on, taken, told
 from capataz.runtime.watchdog import Heart, Pace, Unfit
 
 _log = logging.getLogger("capataz.worker")
+TURN_PAUSE = 1.0
+"""Seconds after which a run looks again whether it is its turn; the end of the run before it wakes it earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,10 @@ class Driving:
         journal: Journal | None = None
         with self._pulses.of(pulse), pulse.attached():
             try:
-                journal, epoch = await self._journal(spec, claim)
-                return await self._drive(spec, claim, journal, epoch, pulse)
+                journal, epoch, standing = await self._journal(spec, claim)
+                if journal is None:
+                    return Driven("parked", until=self._yard.around.clock.now() + TURN_PAUSE)
+                driven = await self._drive(spec, claim, journal, epoch, pulse, standing)
             except Fenced:
                 if pulse.hung is not None:  # it was given up here: the crash that was counted for it is one
                     return Driven("hung", "no sign of life")
@@ -62,19 +67,36 @@ class Driving:
                 task = asyncio.current_task()
                 assert task is not None
                 task.uncancel()
-                return await self._cut(journal, pulse)
+                driven = await self._cut(journal, pulse)
+        if claim.job.conversation is not None and journal is not None and journal.state.over:
+            talks = conversations_of(self._yard.store, self._yard.around.clock.now)
+            await talks.leave(claim.job.conversation, claim.job.run, told_of(journal.state))
+        return driven
 
-    async def _journal(self, spec: Spec, claim: Claim) -> tuple[Journal, int | None]:
-        """The run's journal, and the epoch it was taken up in; None where it begins now."""
-        job = claim.job
+    async def _journal(self, spec: Spec, claim: Claim) -> tuple[Journal | None, int | None, tuple[str, ...]]:
+        """The run's journal, the epoch it was taken up in (None where it begins now), and what others of its
+        conversation have done. No journal where it is not its turn in the conversation."""
+        job, yard = claim.job, self._yard
         try:
-            await self._yard.store.read(job.run)
+            await yard.store.read(job.run)
         except NotFound:
             task = Task(job.task, job.task_type, job.conversation, run=job.run, tenant=job.tenant, user=job.user)
-            return await begun(spec, task, self._yard), None
-        return await taken(spec, job.run, self._yard)
+            if job.conversation is None:
+                return await begun(spec, task, yard), None, ()
+            await conversations_of(yard.store, yard.around.clock.now).arrive(arrival(spec, task))
+            entered = await enter(yard, spec.rules, job.conversation, job.run)
+            if entered is None:
+                return None, None, ()
+            return await begun(spec, told(task, job.run, entered), yard), None, ()
+        journal, epoch = await taken(spec, job.run, yard)
+        if job.conversation is None or journal.state.over:
+            return journal, epoch, ()
+        entered = await enter(yard, spec.rules, job.conversation, job.run)
+        return (None, None, ()) if entered is None else (journal, epoch, entered.standing)
 
-    async def _drive(self, spec: Spec, claim: Claim, journal: Journal, epoch: int | None, pulse: Pulse) -> Driven:
+    async def _drive(
+        self, spec: Spec, claim: Claim, journal: Journal, epoch: int | None, pulse: Pulse, standing: tuple[str, ...]
+    ) -> Driven:
         state = journal.state
         crashes = await self._queue.begin(claim, step_of(state))
         if crashes is None:
@@ -90,7 +112,8 @@ class Driving:
         if state.over:
             return _standing(state)
         if epoch is not None:
-            journal.record(RunResumed(epoch, "recovered" if crashes.total else "continued", spec.versions))
+            reason = "recovered" if crashes.total else "continued"
+            journal.record(RunResumed(epoch, reason, spec.versions, standing))
             await journal.durable()
         result = await go_on(spec, self._yard, journal, spec.rules.policy.long_wait, pulse)
         if isinstance(result, Parked):

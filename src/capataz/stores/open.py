@@ -32,6 +32,8 @@ def open_store(url: str, key: str | None = None) -> Store:
 
         return SqliteStore(_path(url), seal=seal_of(key))
     if scheme in ("postgres", "postgresql"):
+        if key:  # never quietly in the clear
+            raise Misuse("the PostgreSQL store does not encrypt what it keeps yet: take the key away, or use SQLite")
         return _postgres(url)
     raise Misuse(f"{url!r} does not name a store: write {_FORMS}")
 

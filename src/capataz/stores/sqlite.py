@@ -39,7 +39,8 @@ class SqliteStore:
 
     `synchronous="FULL"` (the default) means that what was acknowledged survives a power cut; "NORMAL" is quicker for
     one agent at a time and survives the end of the process, but not of the machine. `timeout` is the longest wait for
-    the disk, `busy` the longest wait for another process that holds the file, both in seconds.
+    the disk, `busy` the longest wait for another process that holds the file, both in seconds. `seal` encrypts what
+    people and models say, where it has a key.
 
     Errors are `StoreError`s that say what failed, where, and how to mend it. A file system shared over a network is
     no place for the file.
