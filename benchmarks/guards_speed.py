@@ -1,6 +1,6 @@
 """How many tool calls a second one core takes through all guards, and what a long run costs in memory.
 
-    python benchmarks/guards_speed.py [--calls 200000]
+    python benchmarks/guards_speed.py [--calls 50000]
 
 The events are those of a live run: a reply, a start and an end for each call. Arguments and results are small JSON
 with ids, clocks and prose, of all classes, mostly news and now and then a repeat, an empty search or an error.
@@ -87,12 +87,12 @@ def events(calls: int, seed: int = 7) -> Iterator[Event]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", type=int, default=100_000)
+    parser.add_argument("--calls", type=int, default=50_000)
     calls = int(parser.parse_args().calls)
     watch, stream = Watch(default_guards()), list(events(calls))
     gc.freeze()  # the events themselves are made before the clock runs; collecting them is not the guards' work
     best = 0.0
-    for _ in range(3):
+    for _ in range(7):
         state, signals, begun = watch.start(), 0, time.process_time()
         for event in stream:
             state, found = watch.step(state, event)

@@ -124,9 +124,10 @@ def argument_bytes(arguments: Mapping[str, JSON]) -> bytes:
     """
     if not arguments:
         return b"{}"
-    arguments = meaningful(arguments)
+    if noise := _noise_among(tuple(arguments)):
+        arguments = {key: value for key, value in arguments.items() if key not in noise}
     data = _dumps(arguments)
-    if not _is_untidy(data):
+    if len(data.translate(None, b"\\;&/.")) == len(data) or not _is_untidy(data):
         return data
     data = _dumps({key: _tidy(value) if isinstance(value, str) else value for key, value in arguments.items()})
     return _WHOLE.sub(rb"\1", data) if b".0" in data else data

@@ -62,10 +62,11 @@ class Finishing(Shared[Promises]):
 
     def see(self, state: Promises, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
-        if isinstance(fact, ToolFinished):
-            if fact.call.kind == "write" or fact.call.kind == "message":
+        if type(fact) is ToolFinished:
+            kind = fact.call.kind
+            if kind == "write" or kind == "message":
                 _finished(state, event, fact)
-        elif isinstance(fact, ModelReplied):
+        elif type(fact) is ModelReplied:
             return self._replied(state, event, fact)
         elif isinstance(fact, ToolRefused):
             if fact.call.kind in ("write", "message") and fact.reason != "ledger":

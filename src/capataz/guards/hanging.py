@@ -64,16 +64,19 @@ class Hanging(Shared[Pulse]):
 
     def see(self, state: Pulse, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
-        if isinstance(fact, TickPassed):
+        if type(fact) is TickPassed:
             return self._tick(state, event, fact)
-        gap, seq = event.at - state.last, state.seq
+        before, seq = state.last, state.seq
         state.last, state.seq = event.at, event.seq
-        if isinstance(fact, ModelReplied):
+        if type(fact) is ModelReplied:
+            gap = event.at - before
             state.calls = fact.calls
-            state.ended.clear()
+            if state.ended:
+                state.ended.clear()
             if gap > self.thresholds.model_silence and seq and not state.ticks:
                 return self._gap(seq, event, gap, "the model", self.thresholds.model_silence)
-        elif isinstance(fact, ToolFinished):
+        elif type(fact) is ToolFinished:
+            gap = event.at - before
             state.ended.add(fact.call.position)
             if gap > self.thresholds.model_silence and not state.ticks:
                 return self._gap(seq, event, gap, fact.call.tool, self._tool_limit((fact.call.tool,)))

@@ -150,7 +150,7 @@ class Cycling(Shared[Ring]):
             state.dirty = False
             state.matched = [0] * (LONGEST_CYCLE + 1)
         pairs.append(step.pair)
-        state.steps.append((step.seq, step.kind == "poll", step.waits, step.tool, name))
+        state.steps.append((step.event.seq, step.kind == "poll", step.waits, step.tool, name))
         if len(pairs) > 3 * LONGEST_CYCLE:
             del pairs[:LONGEST_CYCLE]
             del state.steps[:LONGEST_CYCLE]

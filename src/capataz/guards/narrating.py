@@ -50,7 +50,7 @@ class Narrating(Shared[Talk]):
 
     def see(self, state: Talk, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
-        if isinstance(fact, ModelReplied):
+        if type(fact) is ModelReplied:
             return self._replied(state, event, fact)
         if isinstance(fact, RunStarted):
             state.acting = fact.role == "acting"
@@ -65,8 +65,7 @@ class Narrating(Shared[Talk]):
             return None
         if fact.calls:
             state.called, state.reply, state.text = True, -1, 0
-            if not state.acted:
-                state.acted = any(call.acting for call in fact.calls)
+            state.acted = state.acted or any(call.acting for call in fact.calls)
             return None
         if fact.stop == "pause":
             return None
@@ -116,7 +115,7 @@ class Chanting(Shared[None]):
 
     def see(self, state: None, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
-        if not isinstance(fact, ModelReplied) or len(fact.text) < 100:
+        if type(fact) is not ModelReplied or len(fact.text) < 100:
             return None
         times, unit = refrain(fact.text)
         if times < self.thresholds.chant:

@@ -193,6 +193,8 @@ class Reader:
         if type(fact) is ModelReplied and not self._held:
             self._asked = len(fact.calls)
             return ()
+        if type(fact) is ToolFinished and self._asked < 2:
+            return (self._step(event, fact.call, fact.result, fact.error, fact.state_changed),)
         if type(fact) in CALLS:
             if self._asked < 2:
                 return self._steps(event)
@@ -303,15 +305,18 @@ class Reader:
         if acting and not revisited:
             moved = changed is not False
             self._acts[pair] = None
-            trim(self._acts)
+            if len(self._acts) > MEMORY:
+                trim(self._acts)
         new = places is None and not revisited
         if moved:
             self.epoch += 1
-            self._seen.clear()
+            if self._seen:
+                self._seen.clear()
             places = None
         if places is None:
             places = self._seen[pair] = [1, seq]
-            trim(self._seen)
+            if len(self._seen) > MEMORY:
+                trim(self._seen)
             return moved, new, places
         places[0] += 1
         places.append(seq)

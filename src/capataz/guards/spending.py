@@ -37,7 +37,7 @@ class Spending(Shared[Bill]):
 
     def see(self, state: Bill, event: Event, step: Step | None) -> Signal | None:
         fact = event.fact
-        if not isinstance(fact, ModelReplied):
+        if type(fact) is not ModelReplied:
             return None
         if event.at >= state.since + MINUTE or state.first < 0:
             state.since, state.first, state.tokens, state.told = event.at, event.seq, 0, False

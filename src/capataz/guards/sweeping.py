@@ -79,8 +79,7 @@ class Sweeping(Shared[Sweeps]):
     def see(self, state: Sweeps, event: Event, step: Step | None) -> Signal | None:
         if step is None or step.acting or step.error or step.free:
             return None
-        span = span_of(meaningful(step.call.arguments))
-        if span is None:
+        if _names(tuple(step.call.arguments)) is None or (span := span_of(meaningful(step.call.arguments))) is None:
             return None
         epoch = (step.epoch, step.reader.page)
         if epoch != state.epoch:

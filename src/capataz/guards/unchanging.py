@@ -54,7 +54,7 @@ class Targets:
     row_first: Step | None = None
     """The first of a row, until there is a second one."""
     row_tool: str = ""
-    row_target: int = 0
+    row_target: str | None = None
     row_key: int = 0
     number: int = 0
     """Of the last step seen: a row is not interrupted."""
@@ -85,10 +85,11 @@ class Unchanging(Shared[Targets]):
             state.chapter, state.row_tool = step.chapter, ""
             state.tries.clear()
         if step.moved:
-            state.tries.pop(step.target, None)
+            if state.tries:
+                state.tries.pop(step.target, None)
             state.row_tool = ""
             return None
-        if step.changed is False and step.kind in ("write", "message") and step.target:
+        if step.changed is False and step.kind in ("write", "message") and step.call.target is not None:
             state.row_tool = ""
             return self._target(state, step)
         return self._row(state, step)
@@ -114,8 +115,8 @@ class Unchanging(Shared[Targets]):
 
     def _row(self, state: Targets, step: Step) -> Signal | None:
         """Calls of one tool in a row, with other arguments each, that all come to the same."""
-        if state.row_tool != step.tool or state.row_target != step.target:
-            state.row_tool, state.row_target, state.row_first = step.tool, step.target, step
+        if state.row_tool != step.tool or state.row_target != step.call.target:
+            state.row_tool, state.row_target, state.row_first = step.tool, step.call.target, step
             state.row_key = step.key
             return None
         if state.row_key == step.key:
@@ -145,7 +146,7 @@ class Unchanging(Shared[Targets]):
     def _row_limit(self, step: Step) -> Limit | None:
         if step.kind in ("write", "message"):
             return self.thresholds.target if step.changed is False else None
-        if step.kind == "exec" and (step.changed is not False or not step.target):
+        if step.kind == "exec" and (step.changed is not False or step.call.target is None):
             return None
         if len(result_bytes(step.outcome, step.kind)) < TELLING or is_empty(step.outcome):
             return None
@@ -200,10 +201,11 @@ class Rewording(Shared[Said]):
             return None
         before = state.first if step.reader.number == state.number + 1 else None
         state.number = step.reader.number
-        if step.target == 0 or step.error or step.free or len(step.arguments) > SHORT:
+        target = step.call.target
+        if target is None or step.error or step.free or len(step.arguments) > SHORT:
             state.first = None
             return None
-        if before is None or before.target != step.target:
+        if before is None or before.call.target != target or before.tool != step.tool:
             state.first, state.count = step, 0
             return None
         if state.count == 0:

@@ -18,7 +18,7 @@ from capataz.guards.shared import KINDS, Shared
 _Seat: TypeAlias = "tuple[int, Callable[[Any, Event, Step | None], Signal | None]]"
 
 
-_NOBODY: list[_Seat] = []
+_NOTHING: tuple[Signal, ...] = ()
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Watch:
         self.guards = tuple(guards)
         self._shared: list[Shared[Any]] = [guard for guard in self.guards if isinstance(guard, Shared)]
         self._plain = [guard for guard in self.guards if not isinstance(guard, Shared)]
-        self._wanted: dict[type[Fact], list[_Seat]] = {}
+        self._wanted: dict[type[Fact], list[_Seat]] = {fact: [] for fact in READ}
         self._any: dict[Kind, list[_Seat]] = {kind: [] for kind in KINDS}
         self._news: dict[Kind, list[_Seat]] = {kind: [] for kind in KINDS}
         for place, guard in enumerate(self._shared):
@@ -64,22 +64,24 @@ class Watch:
 
     def step(self, state: WatchState, event: Event) -> tuple[WatchState, tuple[Signal, ...]]:
         """Feed one event. The state given must not be used again."""
-        fact = type(event.fact)
+        seats = self._wanted.get(type(event.fact))
+        if seats is None:
+            return (state, tuple(self._feed_plain(state, event))) if self._plain else (state, _NOTHING)
         found: list[Signal] | None = None
         own = state.own
-        if fact in READ:
+        if type(event.fact) in READ:
             for reading in state.reader.read(event):
                 for place, see in (self._news if reading.plain else self._any)[reading.kind]:
                     signal = see(own[place], reading.event, reading)
                     if signal is not None:
                         found = [signal] if found is None else [*found, signal]
-        for place, see in self._wanted.get(fact, _NOBODY):
+        for place, see in seats:
             signal = see(own[place], event, None)
             if signal is not None:
                 found = [signal] if found is None else [*found, signal]
         if self._plain:
             found = [*(found or ()), *self._feed_plain(state, event)]
-        return state, () if found is None else tuple(found)
+        return state, _NOTHING if found is None else tuple(found)
 
     def handed(self, state: WatchState) -> tuple[HandedOver, ...]:
         """The hand-offs of the root so far: what a run that is begun now has to be told."""
