@@ -201,6 +201,11 @@ def _owner(span: Span, by_id: dict[tuple[str, str], Span]) -> str:
     return ""
 
 
+def told(builder: RunBuilder, spans: list[Span]) -> None:
+    """Tell these spans, of one run and in the order of their start, to a builder."""
+    _tell(builder, spans)
+
+
 def _tell(builder: RunBuilder, spans: list[Span]) -> None:
     """Model calls in order, each with the tools used before the next one."""
     model: Span | None = None

@@ -1,0 +1,99 @@
+"""One server: what it shows, who may come in, and what it works with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import HTTPConnection
+
+from capataz.agent import Agent
+from capataz.app import App
+from capataz.mistakes import Misuse
+from capataz.ports import Clock, Engine, Queue, Store
+from capataz.privacy.mask import Mask
+from capataz.runtime.handle import engine_of, queue_of
+from capataz.runtime.world import RealClock
+from capataz.web.books import Books
+from capataz.web.gate import Gate
+from capataz.web.shown import Shower
+from capataz.web.tokens import Tokens
+
+if TYPE_CHECKING:
+    from capataz.web.receiver import Receiver
+
+
+@dataclass(slots=True, eq=False)
+class Site:
+    """Everything behind the pages. Made by `site_for`."""
+
+    app: App
+    agents: dict[str, Agent]
+    gate: Gate
+    books: Books
+    shower: Shower
+    clock: Clock
+    queue: Queue | None
+    engine: Engine | None
+    receiver: Receiver | None
+    url: str = ""
+    """Where it is reached, for links in alerts."""
+    patience: float = 3600.0
+    """Seconds a page that watches a run is served before it has to ask again."""
+    pace: float = 0.5
+    """Seconds between two looks at a run that is watched."""
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+
+    @property
+    def store(self) -> Store:
+        return self.app.store
+
+    def work(self, job: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Do something beside the requests; it is ended with the server."""
+        task = asyncio.get_running_loop().create_task(job, name=name)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+
+def site_for(
+    app: App,
+    agents: tuple[Agent, ...] = (),
+    *,
+    tokens: Tokens = Tokens(),  # noqa: B008 - frozen
+    hosts: tuple[str, ...] = (),
+    mask: Mask | None = None,
+    masked: bool = True,
+    clock: Clock | None = None,
+) -> Site:
+    """A server for this App. `masked=False` shows originals; without a `mask`, the default one is used."""
+    from capataz.web.receiver import receiver_for
+
+    clock = clock or RealClock()
+    try:
+        queue, engine = queue_of(app.store), engine_of(app.store)
+    except Misuse:
+        queue = engine = None
+    known = {agent.name: agent for agent in (*app.agents, *agents)}
+    gate = Gate(tokens, clock, tuple(name.lower() for name in hosts))
+    shower = Shower((mask or Mask()) if masked else None)
+    return Site(
+        app,
+        known,
+        gate,
+        Books(app.store, queue, clock),
+        shower,
+        clock,
+        queue,
+        engine,
+        receiver_for(app.store, clock),
+    )
+
+
+def site_of(connection: HTTPConnection) -> Site:
+    """The server a request came to."""
+    found = connection.app.state.site
+    assert isinstance(found, Site)
+    return found
