@@ -309,3 +309,21 @@ def same_words(one: frozenset[str], other: frozenset[str]) -> bool:
         return True
     common = len(one & other)
     return common * 10 >= 6 * (len(one) + len(other) - common)
+
+
+_ABSENT = frozenset(("404", "enoent", "nosuchkey", "missing"))
+
+
+def names_absence(words: frozenset[str]) -> bool:
+    """Whether an error says that something is not there.
+
+    >>> names_absence(frozenset({"no", "such", "file"})), names_absence(frozenset({"permission", "denied"}))
+    (True, False)
+    """
+    return (
+        not _ABSENT.isdisjoint(words)
+        or ("not" in words and ("found" in words or "exist" in words))
+        or ("no" in words and "such" in words)
+        or ("unknown" in words and "tool" not in words)
+        or ("doesn" in words and "exist" in words)
+    )

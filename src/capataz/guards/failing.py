@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from capataz.events.facts import Event, ToolFinished, ToolRefused
 from capataz.guards.base import Signal
-from capataz.guards.canon import digest, same_words
+from capataz.guards.canon import digest, names_absence, same_words
 from capataz.guards.limits import DEFAULTS, Limit, Thresholds
 from capataz.guards.reading import SHOWN, Step
 from capataz.guards.shared import Shared
@@ -22,7 +22,6 @@ KEPT = 8
 
 _THROTTLED = frozenset(("429", "throttled", "throttling", "rate_limit", "ratelimit", "rate_limited"))
 _TRANSIENT = frozenset(("500", "502", "503", "504", "529", "overloaded"))
-_ABSENT = frozenset(("404", "enoent", "nosuchkey", "missing"))
 
 
 @dataclass(slots=True)
@@ -33,6 +32,8 @@ class Error:
     identity: str
     tool: str
     count: int = 0
+    tried: bool = False
+    """A command of a shell was among them, and the error spoke of it."""
     targets: set[int] = field(default_factory=set[int])
     keys: set[int] = field(default_factory=set[int])
     key: int = 0
@@ -72,6 +73,7 @@ class Failing(Shared[Errors]):
         error = _find(state, step)
         error.count += 1
         error.tool = step.tool
+        error.tried = error.tried or step.tried
         error.places.append(step.seq)
         if len(error.places) > SHOWN:
             del error.places[1]
@@ -88,8 +90,8 @@ class Failing(Shared[Errors]):
 
     def _same_call(self, limit: Limit) -> Limit:
         """A call that differs in nothing is counted by itself, unless its error passes with time."""
-        passing = limit in (self.thresholds.transient, self.thresholds.throttled)
-        return limit if passing else self.thresholds.errors
+        numbers = self.thresholds
+        return numbers.errors if limit in (numbers.varied_errors, numbers.shell_errors, numbers.missing) else limit
 
     def _limit(self, error: Error, event: Event, step: Step) -> Limit:
         fact = event.fact
@@ -98,9 +100,11 @@ class Failing(Shared[Errors]):
             return self.thresholds.throttled
         if row == "transient" or not _TRANSIENT.isdisjoint(step.words):
             return self.thresholds.transient
-        if len(error.targets) > 1 and 0 not in error.targets and _names_absence(step.words):
+        if step.kind == "poll":
+            return Limit(self.thresholds.poll_looks, self.thresholds.poll_looks_blind)
+        if len(error.targets) > 1 and 0 not in error.targets and names_absence(step.words):
             return self.thresholds.missing
-        return self.thresholds.varied_errors
+        return self.thresholds.shell_errors if error.tried else self.thresholds.varied_errors
 
     def _signal(self, error: Error, step: Step, over: bool) -> Signal:
         how = "with the same arguments" if len(error.keys) == 1 else "with different arguments"
@@ -125,13 +129,3 @@ def _find(state: Errors, step: Step) -> Error:
     if len(state.open) > KEPT:
         del state.open[0]
     return error
-
-
-def _names_absence(words: frozenset[str]) -> bool:
-    return (
-        not _ABSENT.isdisjoint(words)
-        or ("not" in words and ("found" in words or "exist" in words))
-        or ("no" in words and "such" in words)
-        or ("unknown" in words and "tool" not in words)
-        or ("doesn" in words and "exist" in words)
-    )

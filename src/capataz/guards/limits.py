@@ -73,6 +73,8 @@ class Thresholds:
     """The same error in a row from the same call."""
     varied_errors: Limit = Limit(3, 5)
     """The same error in a row from calls that differ."""
+    shell_errors: Limit = Limit(3, 7)
+    """The same, where they are commands of a shell and the error speaks of them: trying out is how one works there."""
     missing: Limit = Limit(3, 6)
     """The same, where it says that the target is not there and every target is another: each is its own question."""
     transient: Limit = Limit(3, 4)

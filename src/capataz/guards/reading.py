@@ -35,7 +35,7 @@ from capataz.events.facts import (
     ToolFinished,
     ToolRefused,
 )
-from capataz.guards.canon import argument_bytes, digest, error_words, result_bytes
+from capataz.guards.canon import argument_bytes, digest, error_words, names_absence, result_bytes
 
 MEMORY = 2_048
 """Distinct steps remembered since the world last moved, and distinct acts over the whole run."""
@@ -53,6 +53,8 @@ _UNKNOWN_TOOL = frozenset(("unknown", "tool"))
 _WAITING = re.compile(r"(?:^|[_\-.])(?:sleep|wait|pause|delay|idle)(?:$|[_\-.])", re.IGNORECASE)
 _SHELL = re.compile(r"(?:^|[_\-.])(?:bash|shell|sh|zsh|terminal|console|powershell|cmd)(?:$|[_\-.])", re.IGNORECASE)
 _SLEEPS = re.compile(rb'":"(?:sleep|timeout|wait) \d')
+_TOKEN = re.compile(r"[a-z0-9_]{2,}")
+_COMMANDS = frozenset(("command", "cmd"))
 _LOOKING = frozenset(("read", "search", "poll"))
 
 CALLS: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused))
@@ -132,6 +134,11 @@ class Step:
     def shell(self) -> bool:
         """A tool that acts was used to look: a silent command is no empty search."""
         return not self.acting and (self.tool in self.reader.shells or _is_shell_by_name(self.tool))
+
+    @property
+    def tried(self) -> bool:
+        """A command of a shell failed, and the error speaks of that command: not of the machine it ran on."""
+        return _is_command(self.call) and not self.words.isdisjoint(_TOKEN.findall(self.arguments.decode().lower()))
 
     @property
     def seen(self) -> int:
@@ -258,12 +265,15 @@ class Reader:
         self.run += 1
         self.batch = self.batch + 1 if call.turn == self._turn else 1
         self._turn = call.turn
+        words = _words(event.fact) if error else _NO_WORDS
+        if error and not acting and _is_command(call) and names_absence(words):
+            kind = "poll"  # to look through a shell for what is not there yet is what waiting looks like
         moved, new, places = self._remember(pair, event.seq, acting, changed)
         waits = kind == "exec" and (_waits_by_name(tool) or _SLEEPS.search(arguments) is not None)
         patient, self._patient = self._patient, waits or kind == "poll"
         return Step(
             self, event, call, tool, kind, acting, arguments, key, pair, error,
-            _words(event.fact) if error else _NO_WORDS, changed, moved, new, places, tool in self.free, waits, patient,
+            words, changed, moved, new, places, tool in self.free, waits, patient,
             not error and new and self.run == 1,
         )  # fmt: skip
 
@@ -349,6 +359,10 @@ def _waits_by_name(tool: str) -> bool:
 @lru_cache(maxsize=4096)
 def _is_shell_by_name(tool: str) -> bool:
     return _SHELL.search(tool) is not None
+
+
+def _is_command(call: Call) -> bool:
+    return _is_shell_by_name(call.tool) or not _COMMANDS.isdisjoint(call.arguments)
 
 
 def _json(value: JSON) -> bytes | None:
