@@ -74,7 +74,9 @@ class Counted:
 
 orders = st.sampled_from(["1", "2"])
 wanted: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
-    st.tuples(st.just("refund"), st.fixed_dictionaries({"order": orders, "cents": st.sampled_from([100, 100.0, 200, 10**30])})),
+    st.tuples(
+        st.just("refund"), st.fixed_dictionaries({"order": orders, "cents": st.sampled_from([100, 100.0, 200, 10**30])})
+    ),
     st.tuples(st.just("post"), st.fixed_dictionaries({"order": orders})),
     st.tuples(st.just("find"), st.fixed_dictionaries({"words": st.sampled_from(["lamp", "lamps", "", "\ud800"])})),
     st.tuples(st.just("refund"), st.just({"cents": "many"})),
