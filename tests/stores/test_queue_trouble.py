@@ -1,0 +1,128 @@
+"""The queue on a disk that is full, read-only, damaged or locked: a clear error, and nothing committed is lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capataz.mistakes import StoreError
+from capataz.ports import Job
+from capataz.stores.sqlite import SqliteStore
+from tests.stores.test_sqlite_trouble import child_that_may_not_write
+
+
+async def filled(path: Path, count: int = 5) -> SqliteStore:
+    store = SqliteStore(path, busy=0.2)
+    for n in range(count):
+        await store.queue().enqueue(Job(f"r{n}", "a", "t"))
+    return store
+
+
+async def test_a_locked_file_is_an_error_in_time_and_then_works_again(tmp_path: Path) -> None:
+    store = await filled(tmp_path / "capataz.db")
+    other = sqlite3.connect(tmp_path / "capataz.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match=r"claim a run from .*: database is locked; end the other program"):
+        await store.queue().claim("w", ("a",), 1.0)
+    assert len(await store.queue().jobs()) == 5, "reading goes on"
+    other.execute("ROLLBACK")
+    other.close()
+    assert len(await store.queue().claim("w", ("a",), 1.0, most=9)) == 5
+    await store.close()
+
+
+READER = """
+import asyncio, concurrent.futures.thread, os, sys
+from capataz.mistakes import StoreError
+from capataz.ports import Job
+from capataz.stores.sqlite import SqliteStore
+
+async def main():
+    if os.geteuid() == 0:  # root may write anything
+        os.setuid(65534)
+    store = SqliteStore(sys.argv[1])
+    try:
+        await store.queue().enqueue(Job("new", "a", "t"))
+    except StoreError as error:
+        print(error)
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_file_that_may_not_be_written_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "capataz.db"
+    await (await filled(path)).close()
+    said = child_that_may_not_write(READER, path)
+    assert "could not enqueue run new in" in said
+    assert "writable for this user" in said
+
+
+FULL = """
+import asyncio, resource, signal, sys
+from capataz.mistakes import StoreError
+from capataz.ports import Job
+from capataz.stores.sqlite import SqliteStore
+
+async def main():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    store = SqliteStore(sys.argv[1], busy=0.2)
+    queue = store.queue()
+    await queue.enqueue(Job("first", "a", "t"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    kept = ["first"]
+    try:
+        for n in range(1000):
+            await queue.enqueue(Job(f"r{n}", "a", "x" * 5000))
+            kept.append(f"r{n}")
+    except StoreError as error:
+        print(error)
+    try:
+        print(len(await queue.claim("w", ("a",), 1.0)))
+    except StoreError:
+        print("still full")
+    print(len(kept))
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_full_disk_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "capataz.db"
+    done = subprocess.run(  # noqa: ASYNC221 - nothing else goes on here
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=50, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert "could not enqueue run" in lines[0], done.stdout + done.stderr
+    assert "disk" in lines[0]
+    store = SqliteStore(path)
+    assert len(await store.queue().jobs(limit=2000)) == int(lines[-1])
+    await store.queue().enqueue(Job("after", "a", "t"))
+    await store.close()
+
+
+async def test_a_damaged_last_page_is_named_and_the_rest_can_still_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "capataz.db"
+    store = await filled(path, 300)
+    await store.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size - 4096)
+        file.write(os.urandom(4096))
+    store = SqliteStore(path)
+
+    async def claim_all() -> None:
+        for _ in range(400):
+            await store.queue().claim("w", ("a",), 1.0, most=16)
+
+    with pytest.raises(StoreError, match=r"sqlite3's \.recover"):
+        await claim_all()
+    assert await store.runs() == []
+    await store.close()
