@@ -78,7 +78,7 @@ class App:
         telemetry: Observer | Sequence[Observer] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
-        self.store_url = given if isinstance(given, str) else type(given).__name__
+        self.store_url = shown_url(given) if isinstance(given, str) else type(given).__name__
         self.agents = tuple(agents)
         self._cluster = engine
         self.policy = read_policy(policy) if isinstance(policy, (str, Path)) else policy or Policy()
@@ -359,6 +359,18 @@ class AccountBook:
         if kept is None:
             raise Misuse(f"{self._app.store_url} keeps no accounts")
         return kept
+
+
+def shown_url(url: str) -> str:
+    """The URL of a store as people may see it: without user and password.
+
+    >>> shown_url("postgresql://ana:secret@db.example:5432/runs?password=secret")
+    'postgresql://db.example:5432/runs'
+    """
+    scheme, mark, rest = url.partition("://")
+    if scheme in ("postgres", "postgresql") and mark:
+        return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+    return url
 
 
 def read_policy(path: str | Path) -> Policy:
