@@ -160,6 +160,10 @@ class TemporalSlots:
                     await self._called_off(claim, task)
                 if left.is_set() and not task.done():
                     return Leg("hung", 0.0)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                # Its words are not for Temporal: they may hold what the run is about.
+                _log.error("run %s broke its job; whoever takes it next counts a crash", claim.job.run, exc_info=error)
+                return Leg("broken", RETRY)
             return task.result()
         finally:
             leaving.cancel()

@@ -12,6 +12,7 @@ from typing import Any, Literal, LiteralString, Protocol, TypeVar
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
 from capataz.stores.postgres_server import Connection
 from capataz.stores.postgres_tables import clean
+from capataz.stores.postgres_thread import Once
 
 T = TypeVar("T")
 _JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key"
@@ -83,7 +84,7 @@ _ANSWERED = (
 
 
 class Perform(Protocol):
-    """Does a piece of work with a connection, as one transaction."""
+    """Does a piece of work with a connection. Each statement commits by itself, unless the work says otherwise."""
 
     def __call__(self, doing: str, work: Callable[[Connection], T]) -> Awaitable[T]: ...
 
@@ -115,12 +116,13 @@ class PostgresQueue:
         self, worker: str, agents: Collection[str], lease: float, *, per_tenant: int | None = None, most: int = 1
     ) -> list[Claim]:
         given = (worker, list(agents), lease, per_tenant, most, self._engine)
-        rows = await self._all("claim a run from", _CLAIM, given)
+        rows = await self._perform("claim a run from", Once(_fetched(_CLAIM, given)))
         return [_claim(worker, row) for row in rows]
 
     async def take(self, run: str, worker: str, lease: float) -> Claim | None:
         """Claim this job, whoever has it: whoever sent us has given them up. None when it is over, or unknown."""
-        rows = await self._all(f"take run {run} from", _TAKE, (run, worker, lease, self._engine))
+        given = (run, worker, lease, self._engine)
+        rows = await self._perform(f"take run {run} from", Once(_fetched(_TAKE, given)))
         return _claim(worker, rows[0]) if rows else None
 
     async def begin(self, claim: Claim, step: str) -> Crashes | None:
@@ -167,9 +169,10 @@ class PostgresQueue:
 
     async def leave(self, worker: str, crashed: bool = False) -> int:
         def work(connection: Connection) -> int:
-            count = connection.execute(_CRASH if crashed else _LEAVE, (worker,)).rowcount
-            connection.execute("DELETE FROM worker WHERE worker = %s", (worker,))
-            connection.execute("DELETE FROM leader WHERE worker = %s", (worker,))
+            with connection.transaction():
+                count = connection.execute(_CRASH if crashed else _LEAVE, (worker,)).rowcount
+                connection.execute("DELETE FROM worker WHERE worker = %s", (worker,))
+                connection.execute("DELETE FROM leader WHERE worker = %s", (worker,))
             return count
 
         return await self._perform(f"sign {worker} off in", work)
@@ -206,10 +209,14 @@ class PostgresQueue:
         return [row[0] for row in await self._all("look through", _ANSWERED, (self._engine, limit))]
 
     async def _all(self, doing: str, text: LiteralString, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return await self._perform(doing, lambda connection: connection.execute(text, values).fetchall())
+        return await self._perform(doing, _fetched(text, values))
 
     async def _changed(self, doing: str, text: LiteralString, values: Sequence[Any]) -> int:
         return await self._perform(doing, lambda connection: connection.execute(text, values).rowcount)
+
+
+def _fetched(text: LiteralString, values: Sequence[Any]) -> Callable[[Connection], list[tuple[Any, ...]]]:
+    return lambda connection: connection.execute(text, values).fetchall()
 
 
 def _columns(job: Job) -> tuple[Any, ...]:

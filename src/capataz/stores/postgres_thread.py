@@ -37,6 +37,20 @@ class CommitUnknown(StoreError):
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """Work that must not be done again when the connection broke before the server said that it was done.
+
+    Everything else may be: what is read, what an append finds written already, and what leaves things as they are the
+    second time.
+    """
+
+    perform: Callable[[Connection], Any]
+
+    def __call__(self, connection: Connection) -> Any:
+        return self.perform(connection)
+
+
+@dataclass(frozen=True, slots=True)
 class Patience:
     """Seconds: until a request without an answer fails, and how long a server may be away before that is an error."""
 
@@ -191,7 +205,7 @@ class _Hand:
         self._let_go()
         lost = explain(error, self.where, group[0].doing)
         if gone:
-            unknown = [ask for ask in group if committing and not isinstance(ask.perform, Append)]
+            unknown = [ask for ask in group if committing and isinstance(ask.perform, Once)]
             answers: list[Answer] = [(ask, self._unknown(ask)) for ask in unknown]
             for ask in group:
                 if isinstance(ask.perform, Append):
@@ -224,6 +238,8 @@ class _Hand:
         """One transaction. What a request refuses (`StoreError`) is its own affair and has changed nothing."""
         self._committing = False
         connection = self._opened()
+        if len(group) == 1 and not isinstance(group[0].perform, Append):
+            return self._alone(connection, group)
         connection.execute("BEGIN")
         answers: list[Answer] = []
         for appends, run in groupby(group, key=lambda request: isinstance(request.perform, Append)):
@@ -231,6 +247,15 @@ class _Hand:
             answers += _appended(connection, stretch) if appends else _performed(connection, stretch)
         self._committing = True
         connection.execute("COMMIT")
+        self._committing = False
+        return answers
+
+    def _alone(self, connection: Connection, group: Sequence[Ask]) -> list[Answer]:
+        """Each statement commits by itself, so that no lock waits for a client that froze; see `Once`."""
+        if isinstance(group[0].perform, Once):
+            connection.execute("SELECT 1")  # a connection that broke long ago is found out here
+            self._committing = True
+        answers = _performed(connection, group)
         self._committing = False
         return answers
 
