@@ -1,8 +1,9 @@
 """Capataz in the shared overhead kit: the scripted lookup task, through the public API, with nothing left out.
 
 The kit (not part of this repository) runs this file beside its runners for other libraries: copy it into the kit's
-`runners/` as `ours.py` and add the lines `ours  -e PATH` to `venvs.txt` and `ours  ours  ours.py  durable,d100` to
-`runners.txt`. Guards, ledger, gate and ceilings are always on; `durable` adds a SQLite log with fsync.
+`runners/` as `ours.py` and add the lines `ours  -e PATH` to `venvs.txt` and `ours  ours  ours.py  trace,durable,d100`
+to `runners.txt`. Guards, ledger, gate and ceilings are always on; `durable` adds a SQLite log with fsync, `trace` all
+our spans through the kit's tracer provider, and `--opt metrics=1` our metrics too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ async def lookup(key: str) -> str:
 
 
 async def make(cfg: Any) -> Callable[[str], Awaitable[str]]:
-    app = App(f"sqlite:///{cfg.durable}" if cfg.durable else "memory:")
+    app = App(f"sqlite:///{cfg.durable}" if cfg.durable else "memory:", telemetry=_watching(cfg))
     _APPS.append(app)
     agent = Agent(
         "bench",
@@ -46,6 +47,19 @@ async def make(cfg: Any) -> Callable[[str], Awaitable[str]]:
         return outcome.answer
 
     return run
+
+
+def _watching(cfg: Any) -> tuple[Any, ...]:
+    if not cfg.trace:
+        return ()
+    from capataz.telemetry.otel import OpenTelemetry
+
+    if cfg.opts.get("metrics") != "1":
+        return (OpenTelemetry(cfg.tracer_provider),)
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    return (OpenTelemetry(cfg.tracer_provider, MeterProvider([InMemoryMetricReader()])),)
 
 
 async def finish() -> None:

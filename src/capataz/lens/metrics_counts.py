@@ -6,10 +6,9 @@ can never count differently. It must never count what a fact does not say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from capataz.events.facts import (
     CeilingReached,
@@ -50,35 +49,47 @@ class Counting:
     _loops: set[str] = field(default_factory=set[str])
 
     def fold(self, event: Event) -> tuple[Count, ...]:
-        match event.fact:
-            case ModelCallStarted(purpose="loop") as fact:
-                return self._asked(fact)
-            case ModelReplied(purpose="loop", turn=turn):
-                self._failed = ""
-                return self._turn_of(turn)
-            case ModelCallFailed(fault=fault):
-                self._failed = fault.row
-                return _fault(fault, "model")
-            case ToolFailed(fault=fault, call=call):
-                retry = Count(n.RETRIES, ((n.ERROR_CLASS, fault.row), ("of", "tool"), (n.TOOL_NAME, call.tool)))
-                return (retry, *_fault(fault, "tool"))
-            case ToolFinished(fault=Fault() as fault):
-                return _fault(fault, "tool")
-            case TickPassed(waiting_for=waiting) as fact if event.at > fact.beat:
-                return (Count(n.KILLS, ((n.WAITING_FOR, waiting),)),)
-            case VerdictGiven() as fact:
-                return self._verdict(fact)
-            case fact:
-                count = _PLAIN.get(type(fact))
-                if count is not None:
-                    return (count,)
-                return _detailed(fact)
+        tell = self._TELL.get(type(event.fact))
+        return tell(self, event, event.fact) if tell is not None else ()
 
-    def _asked(self, fact: ModelCallStarted) -> tuple[Count, ...]:
+    def _asked(self, event: Event, fact: ModelCallStarted) -> tuple[Count, ...]:
+        if fact.purpose != "loop":
+            return ()
         counts = self._turn_of(fact.turn)
         if fact.attempt > 0 and self._failed:
             counts = (*counts, Count(n.RETRIES, ((n.ERROR_CLASS, self._failed), ("of", "model"))))
         return counts
+
+    def _replied(self, event: Event, fact: ModelReplied) -> tuple[Count, ...]:
+        if fact.purpose != "loop":
+            return ()
+        self._failed = ""
+        return self._turn_of(fact.turn)
+
+    def _model_failed(self, event: Event, fact: ModelCallFailed) -> tuple[Count, ...]:
+        self._failed = fact.fault.row
+        return _fault(fact.fault, "model")
+
+    def _tool_failed(self, event: Event, fact: ToolFailed) -> tuple[Count, ...]:
+        labels = ((n.ERROR_CLASS, fact.fault.row), ("of", "tool"), (n.TOOL_NAME, fact.call.tool))
+        return (Count(n.RETRIES, labels), *_fault(fact.fault, "tool"))
+
+    def _finished(self, event: Event, fact: ToolFinished) -> tuple[Count, ...]:
+        return _fault(fact.fault, "tool") if fact.fault is not None else ()
+
+    def _tick(self, event: Event, fact: TickPassed) -> tuple[Count, ...]:
+        return (Count(n.KILLS, ((n.WAITING_FOR, fact.waiting_for),)),) if event.at > fact.beat else ()
+
+    def _escalated(self, event: Event, fact: RunEscalated) -> tuple[Count, ...]:
+        return (Count(n.ESCALATIONS),)
+
+    def _ceiling(self, event: Event, fact: CeilingReached) -> tuple[Count, ...]:
+        return (Count(n.REFUSALS, (("capataz.ceiling", fact.ceiling),)),)
+
+    def _effect(self, event: Event, fact: EffectChecked) -> tuple[Count, ...]:
+        if fact.phase != "after" or fact.answer == "unknown":
+            return ()
+        return (Count(n.CONFIRMED if fact.answer == "yes" else n.DENIED),)
 
     def _turn_of(self, turn: int) -> tuple[Count, ...]:
         """A turn counts once, however often the model had to be asked."""
@@ -87,7 +98,7 @@ class Counting:
         self._turn = turn
         return (Count(n.TURNS),)
 
-    def _verdict(self, fact: VerdictGiven) -> tuple[Count, ...]:
+    def _verdict(self, event: Event, fact: VerdictGiven) -> tuple[Count, ...]:
         counts: tuple[Count, ...] = ()
         if fact.action == "fail-turn":
             counts = (Count(n.EMPTY_TURNS, ((n.GUARD, fact.guard),)),)
@@ -95,6 +106,19 @@ class Counting:
             self._loops.add(fact.identity)
             return (*counts, Count(n.LOOPS, ((n.GUARD, fact.guard),)))
         return counts
+
+    _TELL: ClassVar[Mapping[type, Callable[[Any, Event, Any], tuple[Count, ...]]]] = {
+        ModelCallStarted: _asked,
+        ModelReplied: _replied,
+        ModelCallFailed: _model_failed,
+        ToolFailed: _tool_failed,
+        ToolFinished: _finished,
+        TickPassed: _tick,
+        VerdictGiven: _verdict,
+        RunEscalated: _escalated,
+        CeilingReached: _ceiling,
+        EffectChecked: _effect,
+    }
 
 
 def _fault(fault: Fault, of: str) -> tuple[Count, ...]:
@@ -104,18 +128,3 @@ def _fault(fault: Fault, of: str) -> tuple[Count, ...]:
     if fault.row == "ours" and fault.reason in ("money", "price-unknown"):
         return (Count(n.REFUSALS, (("capataz.ceiling", "money"),)),)
     return ()
-
-
-def _detailed(fact: object) -> tuple[Count, ...]:
-    match fact:
-        case CeilingReached(ceiling=ceiling):
-            return (Count(n.REFUSALS, (("capataz.ceiling", ceiling),)),)
-        case EffectChecked(phase="after", answer="yes"):
-            return (Count(n.CONFIRMED),)
-        case EffectChecked(phase="after", answer="no"):
-            return (Count(n.DENIED),)
-        case _:
-            return ()
-
-
-_PLAIN: Mapping[type, Count] = MappingProxyType({RunEscalated: Count(n.ESCALATIONS)})

@@ -6,6 +6,7 @@ like any other, with what is left of its parent's budget and with the effects of
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -45,6 +46,8 @@ DEEPEST = 16
 """Runs that may stand above one another. Agents that hand work to each other without end are stopped much earlier, by
 the guard; this holds where it only observes."""
 _TOO_DEEP = f"This was handed on {DEEPEST} times already, one inside the other. Do it yourself, or say what blocks it."
+
+_log = logging.getLogger("capataz.runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,8 @@ async def launch(spec: Spec, task: Task, yard: Yard) -> Outcome:
         return _whole(await go_on(spec, yard, await begun(spec, task, yard), None))
     assert task.conversation is not None
     message = arrival(spec, replace(task, run=task.run or yard.around.chance.identity()), LEASE)
-    entered = await turn(yard, spec.rules, message)
-    async with held(yard, task.conversation, message.run) as hold:
-        journal = await begun(spec, told(task, message.run, entered), yard)
+    async with held(yard, task.conversation, message.run, turn(yard, spec.rules, message)) as hold:
+        journal = await begun(spec, told(task, message.run, hold.entered), yard)
         hold.state = journal.state
         return _whole(await go_on(spec, yard, journal, None))
 
@@ -149,9 +151,8 @@ async def advance(
     started = state.started
     if started is None or started.conversation is None or started.parent is not None:
         return await _taken_up(spec, run, yard, reason, park_after)
-    entered = await again(yard, spec.rules, started)
-    async with held(yard, started.conversation, run) as hold:
-        return await _taken_up(spec, run, yard, reason, park_after, entered.standing, hold)
+    async with held(yard, started.conversation, run, again(yard, spec.rules, started)) as hold:
+        return await _taken_up(spec, run, yard, reason, park_after, hold)
 
 
 async def _taken_up(
@@ -160,12 +161,12 @@ async def _taken_up(
     yard: Yard,
     reason: str,
     park_after: float | None,
-    standing: tuple[str, ...] = (),
     hold: Hold | None = None,
 ) -> Outcome | Parked:
     journal, epoch = await taken(spec, run, yard)
     if hold is not None:
         hold.state = journal.state
+    standing = hold.entered.standing if hold is not None else ()
     journal.record(RunResumed(epoch, reason, spec.versions, standing))
     await journal.durable()
     return await go_on(spec, yard, journal, park_after)
@@ -230,13 +231,18 @@ def _whole(result: Outcome | Parked) -> Outcome:
 
 def _watcher(yard: Yard, run: str) -> Callable[[Event], None] | None:
     watchers = (*yard.observers, *((yard.on_event,) if yard.on_event is not None else ()))
-    if len(watchers) < 2:
-        return (lambda event: watchers[0](run, event)) if watchers else None
+    if not watchers:
+        return None
+    failed: set[int] = set()
 
     def tell(event: Event) -> None:
-        for watch in watchers:
-            with Trap():  # one that fails keeps nothing from the others
+        for place, watch in enumerate(watchers):
+            with Trap() as trap:  # one that fails keeps nothing from the others
                 watch(run, event)
+            if trap.error is not None and place not in failed:
+                failed.add(place)
+                words = "%s failed at event %d of run %s (%s); what it shows of the run is not whole"
+                _log.warning(words, type(watch).__name__, event.seq, run, type(trap.error).__name__)
 
     return tell
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext, TracerProvider
 
     from capataz.telemetry.otel_metrics import Meters
-    from capataz.telemetry.otel_spans import Exporting
+    from capataz.telemetry.otel_spans import Exporting, Trail
 
 MOST_RUNS = 10_000
 """Runs followed at once. One that is forgotten is folded anew from its log when it is next taken up."""
@@ -38,8 +38,7 @@ SCOPE = "capataz"
 class _Watched:
     spans: Spans
     counting: Counting
-    context: SpanContext | None = None
-    """Of the trace: its id, and whether it is sampled."""
+    trail: Trail | None = None
     above: SpanContext | None = None
     """The caller's own span, where the run was begun inside one."""
 
@@ -86,7 +85,7 @@ class OpenTelemetry:
             self._meters.count(count, agent)
         for record in records:
             self._meters.measure(record)
-            self._exporting.export(record, watched.context, watched.above)
+            self._exporting.export(record, watched.trail, watched.above)
         if isinstance(event.fact, (ToolStarted, ToolFinished, ToolFailed)):
             self._surround(watched, event)
         if not watched.spans.open:
@@ -115,20 +114,20 @@ class OpenTelemetry:
         """Which trace the run belongs to: that of its root, of the caller's span, or one of its own."""
         spans = watched.spans
         root = self._runs.get(spans.trace)
-        if root is not None and root is not watched and root.context is not None:
-            watched.context = root.context
+        if root is not None and root is not watched and root.trail is not None:
+            watched.trail = root.trail
             return
         watched.above = watched.above or (None if spans.parent is not None else self._exporting.ambient())
-        watched.context = self._exporting.trace(spans, watched.above)
+        watched.trail = self._exporting.trace(spans, watched.above)
 
     def _surround(self, watched: _Watched, event: Event) -> None:
         """While a tool runs its span is the current one, so that spans of the tool's own hang below it."""
         fact = event.fact
         if isinstance(fact, ToolStarted):
             key = watched.spans.tool_span(fact.turn, fact.position)
-            self._exporting.enter(key, watched.context)
+            self._exporting.enter(key, watched.trail)
         else:
-            self._exporting.leave(watched.context)
+            self._exporting.leave()
 
     def _forget_old(self) -> None:
         """Runs that are over are kept a while, since children may still end after them and people may answer."""

@@ -7,14 +7,22 @@ follow. A trace that is not sampled costs no span. Only what the SDK offers to p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as contexts, trace as api
 from opentelemetry.sdk.trace import Event as SpanEvent, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+)
 
 from capataz.lens.spans import SpanRecord, Spans
 from capataz.lens.spans_marks import Mark
@@ -24,8 +32,28 @@ if TYPE_CHECKING:
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _NOT_SAMPLED = TraceFlags(TraceFlags.DEFAULT)
+_KEPT = 64
 _UNSET = Status(StatusCode.UNSET)
 _KINDS: Mapping[bool, SpanKind] = {True: SpanKind.CLIENT, False: SpanKind.INTERNAL}
+
+
+@dataclass(slots=True, eq=False)
+class Trail:
+    """The trace of a run: its id, whether it is sampled, and the identity of each of its spans."""
+
+    trace: SpanContext
+    _known: dict[str, SpanContext] = field(default_factory=dict[str, SpanContext])
+
+    def of(self, key: str) -> SpanContext:
+        """The identity of the span with this key. A few are kept: parents are asked for again and again."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) > _KEPT:
+                self._known.clear()
+            trace = self.trace
+            found = SpanContext(trace.trace_id, span_id(key), False, trace.trace_flags, trace.trace_state)
+            self._known[key] = found
+        return found
 
 
 class Exporting:
@@ -40,7 +68,7 @@ class Exporting:
         found = api.get_current_span().get_span_context()
         return found if found.is_valid else None
 
-    def trace(self, spans: Spans, above: SpanContext | None) -> SpanContext | None:
+    def trace(self, spans: Spans, above: SpanContext | None) -> Trail | None:
         """The trace of a run, and whether it is sampled. None where nothing is to be exported."""
         tracer = self._tracer
         if tracer is None or spans.run is None:
@@ -51,18 +79,18 @@ class Exporting:
             parent, number, f"invoke_agent {spans.run.agent}", SpanKind.INTERNAL, spans.start_attributes, ()
         )
         flags = _SAMPLED if result.decision.is_sampled() else _NOT_SAMPLED
-        return SpanContext(number, span_id(spans.key), False, flags, result.trace_state)
+        return Trail(SpanContext(number, span_id(spans.key), False, flags, result.trace_state))
 
-    def export(self, record: SpanRecord, trace: SpanContext | None, above: SpanContext | None) -> None:
+    def export(self, record: SpanRecord, trail: Trail | None, above: SpanContext | None) -> None:
         """Hand one ended span over. The processors are the SDK's and return at once."""
         tracer = self._tracer
-        if tracer is None or trace is None or not trace.trace_flags.sampled:
+        if tracer is None or trail is None or not trail.trace.trace_flags.sampled:
             return
-        parent = above if record.parent is None else _context(trace, record.parent)
-        links = (Link(_context(trace, record.link)),) if record.link is not None else ()
+        parent = above if record.parent is None else trail.of(record.parent)
+        links = (Link(trail.of(record.link)),) if record.link is not None else ()
         span = ReadableSpan(
             name=record.name,
-            context=_context(trace, record.key),
+            context=trail.of(record.key),
             parent=parent,
             resource=tracer.resource,
             attributes=record.attributes,
@@ -76,15 +104,15 @@ class Exporting:
         )
         tracer.span_processor.on_end(span)
 
-    def enter(self, key: str | None, trace: SpanContext | None) -> None:
+    def enter(self, key: str | None, trail: Trail | None) -> None:
         """Make the span with this key the current one of the task that runs now."""
-        if key is not None and trace is not None:
-            contexts.attach(api.set_span_in_context(_Inside(_context(trace, key), contexts.get_current())))
+        if key is not None and trail is not None:
+            contexts.attach(api.set_span_in_context(_Inside(trail.of(key), contexts.get_current())))
 
-    def leave(self, trace: SpanContext | None) -> None:
+    def leave(self) -> None:
         """Give the task back the context it had before, if the span is still the current one here."""
         current = api.get_current_span()
-        if trace is not None and isinstance(current, _Inside):
+        if isinstance(current, _Inside):
             contexts.attach(current.before)
 
 
@@ -96,15 +124,10 @@ class _Inside(NonRecordingSpan):
         self.before = before
 
 
-def _context(trace: SpanContext, key: str) -> SpanContext:
-    return SpanContext(trace.trace_id, span_id(key), False, trace.trace_flags, trace.trace_state)
-
-
 def _event(mark: Mark) -> SpanEvent:
     return SpanEvent(mark.name, dict(mark.attributes), int(mark.at * 1e9))
 
 
-@lru_cache(maxsize=4096)
 def span_id(key: str) -> int:
     """The id of a span, from its key: 64 bits, the same in every process, never zero."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8, person=b"capataz-span").digest()) or 1
