@@ -147,7 +147,7 @@ def _spend(state: State, fact: ModelReplied) -> None:
     if fact.purpose == "loop" and usage.reported and usage.input > 0:
         state.prompt_bound = usage.tokens + MESSAGE_BYTES
         state.context_tokens = usage.tokens
-    else:
+    elif fact.purpose in ("loop", "closing"):  # a summary or a judgement is no part of the history
         said = len(fact.text.encode()) + sum(len(str(call.arguments)) + MESSAGE_BYTES for call in fact.calls)
         state.prompt_bound += said + MESSAGE_BYTES
         state.context_tokens += said // 4

@@ -91,7 +91,7 @@ class Conversations(Protocol):
         ...
 
     async def stay(self, conversation: str, run: str, lease: float) -> bool:
-        """Hold on for so many seconds from now; False when it is another run's."""
+        """Hold on for so many seconds from now; False when it is another run's. With 0: let go, and stop waiting."""
         ...
 
     async def leave(self, conversation: str, run: str, told: Told) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -117,28 +117,37 @@ def recalled(entered: Entered) -> ConversationRecalled | None:
 class Hold:
     """A conversation held. `state` is the run's, once there is one."""
 
+    entered: Entered
     state: State | None = None
 
 
 @asynccontextmanager
-async def held(yard: Yard, conversation: str, run: str) -> AsyncGenerator[Hold]:
-    """Hold on to the conversation while the run is driven here; afterwards leave it what the run has come to.
+async def held(yard: Yard, conversation: str, run: str, entering: Coroutine[Any, Any, Entered]) -> AsyncGenerator[Hold]:
+    """Wait for the turn and hold on to the conversation while the run is driven here; then leave it what came of it.
 
-    Where the run has not come to its end, the next one finds out from its log.
+    Where the run has not come to its end, or was given up while it waited, the conversation is let go at once: the next
+    run finds out from the log.
     """
-    talks = conversations_of(yard.store, yard.around.clock.now)
-    hold = Hold()
-    staying = asyncio.get_running_loop().create_task(_stay(talks, conversation, run), name=f"conversation of {run}")
     try:
+        talks = conversations_of(yard.store, yard.around.clock.now)
+    except Misuse:
+        entering.close()
+        raise
+    hold: Hold | None = None
+    staying: asyncio.Task[None] | None = None
+    try:
+        hold = Hold(await entering)
+        staying = asyncio.get_running_loop().create_task(_stay(talks, conversation, run), name=f"conversation of {run}")
         yield hold
         if hold.state is not None and hold.state.over:
             await talks.leave(conversation, run, told_of(hold.state))
     finally:
-        staying.cancel()
+        if staying is not None:
+            staying.cancel()
+            await asyncio.gather(staying, return_exceptions=True)
         with suppress(StoreError):
-            if hold.state is None or not hold.state.over:
+            if hold is None or hold.state is None or not hold.state.over:
                 await talks.stay(conversation, run, 0.0)
-        await asyncio.gather(staying, return_exceptions=True)
 
 
 async def _stay(talks: Conversations, conversation: str, run: str) -> None:

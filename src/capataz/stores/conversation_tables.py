@@ -130,6 +130,8 @@ def _take(connection: sqlite3.Connection, identity: int, run: str, now: float, p
 
 
 def stay(connection: sqlite3.Connection, now: float, conversation: str, run: str, lease: float) -> bool:
+    if lease <= 0:
+        connection.execute("UPDATE message SET until = ? WHERE run = ? AND position IS NULL", (now, run))
     done = connection.execute(
         "UPDATE conversation SET until = ? WHERE conversation = ? AND run = ?", (now + lease, conversation, run)
     )
