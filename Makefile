@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PIP_TARGET PIP_PREFIX PIP_NO_DEPS PIP_NO_BINARY PIP_REQUIRE_HASHES PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit format docs lock clean
+.PHONY: help demo test check unit chaos format docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## ?/  make \1|/' | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ check: $(VENV)/.developed  ## lint, format, types, import contracts
 
 unit: $(VENV)/.developed  ## the test suite alone; ARGS="tests/guards -x" narrows it
 	$(BIN)/pytest -n $(JOBS) $(ARGS)
+
+chaos: $(VENV)/.developed  ## kill workers at 500 random instants and hold the logs against what is there (2-3 minutes)
+	$(BIN)/python benchmarks/chaos.py $(ARGS)
 
 format: $(VENV)/.developed  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
