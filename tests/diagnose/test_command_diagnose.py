@@ -89,3 +89,31 @@ def test_memory_does_not_grow_with_the_number_of_runs(tmp_path: Path) -> None:
     assert code == 0
     assert json.loads(said)["all"]["runs"] == 10_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+def _loop(path: Path) -> str:
+    """A chat in which the same thing is asked seven times."""
+    said: list[dict[str, object]] = [{"role": "user", "content": "Where is order 81?"}]
+    for n in range(7):
+        function = {"name": "find_order", "arguments": '{"id": "81"}'}
+        said.append({"role": "assistant", "tool_calls": [{"id": f"c{n}", "type": "function", "function": function}]})
+        said.append({"role": "tool", "tool_call_id": f"c{n}", "content": '{"state": "paid"}'})
+    path.write_text(json.dumps({"messages": said}))
+    return str(path)
+
+
+def test_a_policy_of_ones_own_is_replayed(tmp_path: Path) -> None:
+    record, policy = _loop(tmp_path / "loop.json"), tmp_path / "policy.toml"
+    policy.write_text('[guards]\nrepeating = "observe"\n')
+    cut = [
+        json.loads(run(record, "--json", *words)[1])["all"]["would_be_cut"] for words in ((), ("--policy", str(policy)))
+    ]
+    assert cut == [1, 0]
+
+
+def test_a_mistake_in_the_policy_shows_before_anything_is_read(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[thresholds]\nstails = 3\n")
+    result = CliRunner().invoke(main, ["diagnose", str(RECORDS), "--policy", str(policy)])
+    assert result.exit_code != 0
+    assert "stale" in result.stderr + str(result.exception)

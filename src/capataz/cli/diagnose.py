@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -15,6 +15,7 @@ import click
 from capataz.cli.options import as_json as json_option
 from capataz.cli.render import console, print_json
 from capataz.events.facts import Kind, RunStarted, Usage
+from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun
 from capataz.ingest.parallel import Work, cores, fold_runs
 from capataz.ingest.report import Report
@@ -23,6 +24,8 @@ from capataz.lens.diagnose.findings import FAILURES, Subject
 from capataz.lens.diagnose.page import BURST, page, percent, spent
 from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import Totals
+from capataz.policy.policy import Policy
+from capataz.policy.thresholds import enabled_guards
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,9 +42,19 @@ _SMALL = 4 << 20
 @click.option(
     "--kind", "kinds", multiple=True, metavar="NAME=CLASS", help="What a tool does, where the guess is wrong."
 )
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A policy file: its thresholds and modes are replayed, and its fault table is applied.",
+)
 @click.option("--jobs", type=click.IntRange(1, 256), help="Processes. Without it: one per core, one for small inputs.")
 def diagnose(
-    paths: tuple[Path, ...], as_json: bool, html: Path | None, kinds: tuple[str, ...], jobs: int | None
+    paths: tuple[Path, ...],
+    as_json: bool,
+    html: Path | None,
+    kinds: tuple[str, ...],
+    policy: Path | None,
+    jobs: int | None,
 ) -> None:
     """Say what went wrong in the recorded runs under PATHS: files, folders, archives, or - for standard input.
 
@@ -51,9 +64,11 @@ def diagnose(
     \b
       capataz diagnose traces/ --html report.html
       zcat old.jsonl.gz | capataz diagnose - --json
-      capataz diagnose traces/ --kind lookup_stock=read
+      capataz diagnose traces/ --kind lookup_stock=read --policy policy.toml
     """
-    work = Work(paths, _Part, _step, kinds=_classes(kinds))
+    text = "" if policy is None else policy.read_text(encoding="utf-8")
+    examiner_for(text)  # a mistake in the file shows before anything is read
+    work = Work(paths, partial(_Part, text), _step, kinds=classes(kinds))
     screen = console(stderr=True)
     totals, report = _read(work, jobs or _jobs(paths), screen)
     reading = report.as_json()
@@ -71,8 +86,9 @@ def diagnose(
 
 @dataclass(slots=True)
 class _Part:
-    """What one worker fills."""
+    """What one worker fills, and the text of the policy it works under."""
 
+    policy: str = ""
     totals: Totals = field(default_factory=Totals)
 
 
@@ -88,15 +104,16 @@ def _step(part: _Part, run: ImportedRun) -> None:
         run.usage_known,
         run.times_known,
     )
-    part.totals.add(_examiner().examine(subject, run.events), run.events)
+    part.totals.add(examiner_for(part.policy).examine(subject, run.events), run.events)
     for name, guess in run.guesses.items():
         part.totals.tool(name, guess.kind, guess.target, guess.why)
 
 
 @cache
-def _examiner() -> Examiner:
-    """One per process."""
-    return Examiner(price=_price)
+def examiner_for(policy: str) -> Examiner:
+    """One per process, with the numbers and modes of the policy of this text; the defaults where it is empty."""
+    rules = Policy.from_toml(policy, "--policy") if policy else Policy()
+    return Examiner(Watch(enabled_guards(rules)), rules.modes, rules.faults, _price)
 
 
 _PROVIDERS = (
@@ -124,7 +141,7 @@ def _price(model: str, usage: Usage) -> Decimal | None:
     return price(name, provider, usage)
 
 
-def _classes(said: Sequence[str]) -> dict[str, Kind]:
+def classes(said: Sequence[str]) -> dict[str, Kind]:
     known = get_args(Kind)
     found: dict[str, Kind] = {}
     for pair in said:

@@ -173,6 +173,11 @@ class Diagnosis:
         return min(found, key=lambda finding: finding.seqs[-1] if finding.seqs else 0) if found else None
 
     @property
+    def repeats(self) -> bool:
+        """Whether the run repeated itself: two loops of steps or more. One is a stumble that most runs get over."""
+        return sum(one.failure == "loop" and one.kind != "token-rate" for one in self.findings) > 1
+
+    @property
     def failure(self) -> Failure | None:
         """Which of the four this run is counted under: by what would have ended it, else by its first finding."""
         chosen = self.cut or self.first

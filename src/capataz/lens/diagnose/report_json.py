@@ -55,6 +55,7 @@ def _sums(sums: Sums) -> dict[str, JSON]:
             "labelled_good": sums.unbacked_good,
             "labelled_failed": sums.unbacked_bad,
         },
+        "runs_repeating_steps": sums.repeating,
         "unanswered_calls": sums.unanswered,
         "errors": sums.errors,
         "runs_with_error_burst": sums.bursts,

@@ -148,6 +148,8 @@ class Sums:
     unbacked_good: int = 0
     unbacked_bad: int = 0
     unanswered: int = 0
+    repeating: int = 0
+    """Runs with two loops of steps or more."""
     errors: int = 0
     bursts: int = 0
     longest_burst: int = 0
@@ -175,6 +177,7 @@ class Sums:
         self.unbacked_good += told.unbacked and good
         self.unbacked_bad += told.unbacked and bad
         self.unanswered += told.unanswered
+        self.repeating += told.repeats
         self.errors += told.errors
         self.bursts += told.longest_burst >= 3
         self.longest_burst = max(self.longest_burst, told.longest_burst)
@@ -190,7 +193,7 @@ class Sums:
 
 _COUNTS = (
     "runs", "good", "bad", "estimated", "timeless", "cut", "good_cut", "silent_turns", "no_call", "unbacked",
-    "unbacked_good", "unbacked_bad", "unanswered", "errors", "bursts",
+    "unbacked_good", "unbacked_bad", "unanswered", "repeating", "errors", "bursts",
 )  # fmt: skip
 
 
