@@ -15,10 +15,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PIP_TARGET PIP_PREFIX PIP_NO_DEPS PIP_NO_BINARY PIP_REQUIRE_HASHES PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit chaos format docs lock clean
+.PHONY: help demo test check unit test-distributed chaos format docs lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## ?/  make \1|/' | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1|/' | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed  ## an unreliable worker and its foreman, scene by scene (no key, no network)
 	@$(BIN)/capataz demo $(ARGS)
@@ -34,6 +34,9 @@ check: $(VENV)/.developed  ## lint, format, types, import contracts
 
 unit: $(VENV)/.developed  ## the test suite alone; ARGS="tests/guards -x" narrows it
 	$(BIN)/pytest -n $(JOBS) $(ARGS)
+
+test-distributed: $(VENV)/.developed  ## the tests that need PostgreSQL and Temporal; both are started by them
+	scripts/distributed.sh $(BIN)/python $(ARGS)
 
 chaos: $(VENV)/.developed  ## kill workers at 500 random instants and hold the logs against what is there (2-3 minutes)
 	$(BIN)/python benchmarks/chaos.py $(ARGS)
@@ -67,6 +70,7 @@ lock: $(VENV)/.installed  ## settle the versions in both lock files anew; ARGS=-
 	$(BIN)/python -m pip install --quiet --quiet uv
 	$(UV_COMPILE) --group dev $(ARGS) --output-file requirements.lock
 	$(UV_COMPILE) --group build --constraint requirements.lock --output-file requirements-run.lock
+	$(UV_COMPILE) --group distributed --constraint requirements.lock --output-file requirements-distributed.lock
 
 clean:  ## remove the environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,30 +12,39 @@ from capataz.ports import Queue, Store
 from capataz.stores.postgres import PostgresStore
 from capataz.testing.conformance import StoreConformance
 from capataz.testing.queue_conformance import QueueConformance
+from capataz.testing.servers import PostgresServer
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def place(postgres: PostgresServer) -> tuple[str, str]:
+    """A schema that is not there yet: quicker than a database of one's own."""
+    return postgres.url(), f"suite_{next(_numbers)}"
 
 
 class TestPostgresStore(StoreConformance):
     @pytest.fixture(autouse=True)
-    def _there(self, database: str) -> None:
-        self.url = database
+    def _there(self, place: tuple[str, str]) -> None:
+        self.url, self.schema = place
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url)
+        return PostgresStore(self.url, schema=self.schema)
 
 
 class TestPostgresQueue(QueueConformance):
     server_time = True
 
+    engine = ""
+
     @pytest.fixture(autouse=True)
-    def _there(self, database: str) -> None:
-        self.url = database
+    def _there(self, place: tuple[str, str]) -> None:
+        self.url, self.schema = place
 
     def make(self, folder: Path, clock: Callable[[], float]) -> tuple[Store, Queue]:
-        store = PostgresStore(self.url)
-        return store, store.queue()
+        store = PostgresStore(self.url, schema=self.schema)
+        return store, store.queue(self.engine)
 
 
 class TestPostgresQueueOfAnotherEngine(TestPostgresQueue):
-    def make(self, folder: Path, clock: Callable[[], float]) -> tuple[Store, Queue]:
-        store = PostgresStore(self.url, schema="other")
-        return store, store.queue("elsewhere")
+    engine = "elsewhere"

@@ -312,7 +312,7 @@ async def test_a_frozen_server_does_not_hold_the_caller(postgres: PostgresServer
         server.everyone(signal.SIGSTOP)
         try:
             begun = time.monotonic()
-            with pytest.raises(StoreError, match="no answer for 1 s. Whether it was done is not known"):
+            with pytest.raises(StoreError, match=r"no answer for 1 s\. Whether it was done is not known"):
                 await store.append(lease, 1, events(1, 1))
             with pytest.raises(StoreError, match="no answer for 1 s"):
                 await store.read("r")
