@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from capataz.mistakes import StoreError
-from capataz.ports import Job
+from capataz.ports import Crashes, Job
 from capataz.stores.sqlite import SqliteStore
 from tests.stores.test_sqlite_trouble import child_that_may_not_write
+
+DATA = Path(__file__).parent.parent / "data"
 
 
 async def filled(path: Path, count: int = 5) -> SqliteStore:
@@ -39,7 +41,7 @@ async def test_a_locked_file_is_an_error_in_time_and_then_works_again(tmp_path: 
 READER = """
 import asyncio, concurrent.futures.thread, os, sys
 from capataz.mistakes import StoreError
-from capataz.ports import Job
+from capataz.ports import Crashes, Job
 from capataz.stores.sqlite import SqliteStore
 
 async def main():
@@ -67,7 +69,7 @@ async def test_a_file_that_may_not_be_written_says_so(tmp_path: Path) -> None:
 FULL = """
 import asyncio, resource, signal, sys
 from capataz.mistakes import StoreError
-from capataz.ports import Job
+from capataz.ports import Crashes, Job
 from capataz.stores.sqlite import SqliteStore
 
 async def main():
@@ -125,4 +127,27 @@ async def test_a_damaged_last_page_is_named_and_the_rest_can_still_be_read(tmp_p
     with pytest.raises(StoreError, match=r"sqlite3's \.recover"):
         await claim_all()
     assert await store.runs() == []
+    await store.close()
+
+
+async def test_a_queue_of_the_second_schema_opens_today(tmp_path: Path) -> None:
+    path = tmp_path / "capataz.db"
+    old = sqlite3.connect(path, timeout=1)
+    old.executescript((DATA / "stores" / "sqlite-v2.sql").read_text())
+    old.close()
+    store = SqliteStore(path)
+    queue = store.queue()
+    states = {row.job.run: (row.state, row.crashes.total) for row in await queue.jobs()}
+    assert states == {
+        "queued-run": ("queued", 0),
+        "crashed-run": ("claimed", 2),
+        "parked-run": ("parked", 0),
+        "cancelled-run": ("cancelled", 0),
+    }
+    assert await queue.enqueue(Job("other", "support", "t", key="key-1")) == "queued-run"
+    claims = await queue.claim("w", ("support",), 5.0, most=9)
+    assert {claim.job.run for claim in claims} == {"queued-run", "crashed-run"}
+    (crashed,) = (claim for claim in claims if claim.job.run == "crashed-run")
+    assert await queue.begin(crashed, "2.1.-1") == Crashes(2, 3)
+    assert [row.run for row in await store.runs()] == ["old-run"]
     await store.close()
