@@ -30,6 +30,9 @@ COMMANDS: Mapping[str, Home] = {
     "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
     "worker": Home("capataz.cli.worker:worker", "Drive submitted runs until told to stop. For a process manager."),
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
+    "diff": Home("capataz.cli.diff:diff", "Lay two runs side by side; where they part first."),
+    "fork": Home("capataz.cli.fork:fork", "Go on from the middle of a run, with something edited."),
+    "trace": Home("capataz.cli.trace_value:trace", "Where a value comes from, and what took it over."),
     "diagnose": Home("capataz.cli.diagnose:diagnose", "Find what went wrong in recorded runs of any framework."),
     "inbox": Home("capataz.cli.inbox:inbox", "List what waits for a person, show it, answer it."),
     "metrics": Home("capataz.cli.metrics:metrics", "Show how runs did: by agent, task type, tool, model, version."),
@@ -69,7 +72,14 @@ class Foreman(click.Group):
         try:
             return super().invoke(ctx)
         except (Misuse, NotFound, StoreError) as error:
-            raise Mistake(str(error)) from error
+            raise Mistake(_masked(str(error))) from None
+
+
+def _masked(words: str) -> str:
+    """What went wrong, as it may be shown: an address of a store holds a password."""
+    from capataz.cli.masking import shower
+
+    return shower().text(words)
 
 
 @click.group(cls=Foreman, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -108,6 +108,7 @@ def _run(
         raise Misuse(INSTALL) from error
     named = (host,) if not _is_any(host) else ()
     site = site_for(app, agents, tokens=tokens, hosts=(*named, *hosts), masked=masked)
+    site.closes = True
     config = uvicorn.Config(
         build(site),
         host=host,

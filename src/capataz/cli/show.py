@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from capataz.cli.finding import find_run, open_existing
+from capataz.cli.masking import reveal, shower
 from capataz.cli.options import as_json, store
 from capataz.cli.render import console, print_json, run_tree
 from capataz.events.facts import Event
@@ -20,17 +21,26 @@ from capataz.lens.trace_json import trace_json
 @click.argument("run", default="last")
 @store
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a self-contained page instead.")
+@click.option("--follow", "-f", is_flag=True, help="Go on showing what happens, until it is over. With --json: lines.")
+@reveal
 @as_json
-def show(run: str, store: str | None, html: Path | None, as_json: bool) -> None:
+def show(run: str, store: str | None, html: Path | None, follow: bool, reveal: bool, as_json: bool) -> None:
     """Show RUN: each turn, each call with its class and result, each verdict with its evidence, and what was spent.
 
     RUN is an id or the beginning of one; without it, the newest run is shown. A run still going on is shown so far.
+    Personal data and secrets are masked; --reveal shows them.
 
     \b
       capataz show
       capataz show 0195f --html run.html
+      capataz show --follow
     """
-    events = asyncio.run(_read(run, store))
+    if follow:
+        from capataz.cli.follow import follow as go_on
+
+        asyncio.run(go_on(run, store, as_json))
+        return
+    events = shower(reveal).events(asyncio.run(_read(run, store)))
     if html is not None:
         write_page(events, html)
         if not as_json:

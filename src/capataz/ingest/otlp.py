@@ -107,11 +107,11 @@ def _span(span: Any) -> JSON:
         "spanId": span.span_id.hex(),
         "parentSpanId": span.parent_span_id.hex(),
         "name": span.name,
-        "startTimeUnixNano": span.start_time_unix_nano,
-        "endTimeUnixNano": span.end_time_unix_nano,
+        "startTimeUnixNano": str(span.start_time_unix_nano),
+        "endTimeUnixNano": str(span.end_time_unix_nano),
         "attributes": _pairs(span.attributes),
         "events": [
-            {"name": event.name, "timeUnixNano": event.time_unix_nano, "attributes": _pairs(event.attributes)}
+            {"name": event.name, "timeUnixNano": str(event.time_unix_nano), "attributes": _pairs(event.attributes)}
             for event in span.events
         ],
         "status": {"code": span.status.code, "message": span.status.message},

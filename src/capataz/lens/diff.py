@@ -72,7 +72,8 @@ class Row:
     @property
     def words_only(self) -> bool:
         """Only what the model said differs, not what was done or what came back."""
-        return self.sign == "differs" and self.a is not None and self.a.role == "model"
+        one = self.a or self.b
+        return self.sign != "same" and one is not None and one.role == "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +200,4 @@ def _values(path: str, a: JSON, b: JSON, left: list[int]) -> Iterator[Change]:
                 yield from _values(name, a[place], b[place], left)
     else:
         left[0] -= 1
-        yield Change(path, said(a), said(b))
+        yield Change(path or "result", said(a), said(b))

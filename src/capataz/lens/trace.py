@@ -166,8 +166,7 @@ class Trace:
 def trace(events: Iterable[Event]) -> Trace:
     """The tree of a run, from its events in order. Every prefix of a log is a run that is still going on."""
     folding = Folding()
-    for event in events:
-        folding.fold(event)
+    folding.fold_all(events)
     return folding.trace
 
 
@@ -184,6 +183,16 @@ class Folding:
     _children: Spend = field(default_factory=Spend)
 
     def fold(self, event: Event) -> None:
+        self._take(event)
+        self.trace.spend = self._spend()
+
+    def fold_all(self, events: Iterable[Event]) -> None:
+        """Several at once: what was spent is added up at the end only."""
+        for event in events:
+            self._take(event)
+        self.trace.spend = self._spend()
+
+    def _take(self, event: Event) -> None:
         tree = self.trace
         if not tree.events:
             tree.started_at = event.at
@@ -206,7 +215,6 @@ class Folding:
             case _:
                 self._mark(event)
                 self._judgement(event)
-        tree.spend = self._spend()
 
     # ── model ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -30,6 +30,7 @@ from capataz.web.openapi import OPERATIONS, document
 from capataz.web.problems import problem
 from capataz.web.render import page
 from capataz.web.run_pages import OUTCOMES, book_of, listed
+from capataz.web.shown import masked_row
 from capataz.web.site import Site, site_of
 from capataz.web.tokens import Caller
 from capataz.web.wanted import LARGEST, Answer, Cancel, ForkAsked, Submit, Unfit, body, integer, real, word
@@ -49,7 +50,7 @@ async def runs(request: Request) -> Response:
     asked = {"agent": word(request, "agent"), "type": word(request, "task_type")}
     asked["outcome"] = word(request, "outcome", (*OUTCOMES, "running"))
     rows = await listed(site, caller, asked, real(request, "before"), limit)
-    return reply({"runs": [row_json(site.shower.row(row)) for row in rows]})
+    return reply({"runs": [row_json(masked_row(site.shower, row)) for row in rows]})
 
 
 def row_json(row: RunRow) -> JSON:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from capataz.events.facts import Event, RunStarted, VerdictGiven
@@ -50,10 +50,16 @@ class Book:
         return self.started is not None and self.started.source != "capataz"
 
     def take(self, events: Sequence[Event]) -> None:
+        self.folding.fold_all(self._noted(events))
+
+    def _noted(self, events: Sequence[Event]) -> Iterator[Event]:
+        """The events, each noted down once it was folded: then it shows whether a turn has begun with it."""
+        turns = self.tree.turns
         for event in events:
-            before = len(self.tree.turns)
-            self.folding.fold(event)
-            self.firsts.extend([len(self.events)] * (len(self.tree.turns) - before))
+            before = len(turns)
+            yield event
+            if len(turns) > before:
+                self.firsts.extend([len(self.events)] * (len(turns) - before))
             if isinstance(event.fact, VerdictGiven):
                 self.verdicts.append(event)
             self.events.append(event)

@@ -20,7 +20,7 @@ from capataz.mistakes import Misuse, NotFound, StoreError, Unreadable
 from capataz.web import api, compare_pages, figures_pages, inbox_pages, otlp, run_pages, sign_in, upload_pages
 from capataz.web.gate import Gatekeeper, Refused
 from capataz.web.problems import TITLES, problem
-from capataz.web.render import page
+from capataz.web.render import page, templates
 from capataz.web.site import Site
 
 STATIC = Path(__file__).parent / "static"
@@ -59,6 +59,8 @@ def build(site: Site) -> Starlette:
 @contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     site: Site = app.state.site
+    site.shower.text("warm@example.com")
+    templates().get_template("run.html")
     if site.receiver is not None:
         site.work(site.receiver.watch(), "receiver")
     try:
@@ -68,6 +70,8 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
             task.cancel()
         if site.tasks:
             await asyncio.wait(site.tasks, timeout=10)
+        if site.closes:
+            await site.app.close()
 
 
 async def _healthy(request: Request) -> Response:

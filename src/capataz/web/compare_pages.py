@@ -65,11 +65,13 @@ def _row(site: Site, place: int, row: Row, found: Diff) -> dict[str, object]:
     changes = [
         (show(change.path), *(None if side is None else clip(show(side), 1_200) for side in (change.a, change.b)))
         for change in row.changes[:20]
+        if change.path
     ]
     return {
         "place": place,
         "sign": row.sign,
         "words_only": row.words_only,
+        "retitled": any(not change.path for change in row.changes),
         "diverges": place == found.divergence,
         "role": one.role,
         "a": None if row.a is None else (show(row.a.title), row.a.seq, row.a.turn),

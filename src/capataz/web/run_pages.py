@@ -18,6 +18,7 @@ from capataz.ports import RunRow
 from capataz.web.books import Book
 from capataz.web.gate import Refused, caller_of
 from capataz.web.render import html, page, path, query, readable
+from capataz.web.shown import masked_row
 from capataz.web.site import Site, site_of
 from capataz.web.tokens import Caller
 from capataz.web.views import PER_PAGE, Head, TurnPage, head, turn_pages
@@ -35,7 +36,7 @@ async def runs(request: Request) -> Response:
     before = number(request.query_params.get("before"))
     rows = await listed(site, caller, asked, before, ROWS + 1)
     more = len(rows) > ROWS
-    shown = [site.shower.row(row) for row in rows[:ROWS]]
+    shown = [masked_row(site.shower, row) for row in rows[:ROWS]]
     older = query(**asked, before=rows[ROWS - 1].started_at) if more else ""
     return page(
         request,

@@ -44,6 +44,8 @@ class Site:
     """Seconds a page that watches a run is served before it has to ask again."""
     pace: float = 0.5
     """Seconds between two looks at a run that is watched."""
+    closes: bool = False
+    """Whether the App is closed with the server."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     @property

@@ -6,6 +6,7 @@ in the colour of the worst that happened in it. Everything drawn is also said in
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,6 +16,9 @@ from capataz.lens.words import Tone, duration, line
 WIDTH, LEFT = 1000.0, 70.0
 MOST_SHAPES = 260
 _WORST: tuple[Tone, ...] = ("bad", "warn", "good", "plain", "quiet")
+_PLAIN: Tone = "plain"
+_FAILED: Tone = "bad"
+_QUIET: Tone = "quiet"
 _STATES: dict[str, Tone] = {"failed": "bad", "in-doubt": "bad", "refused": "warn", "done": "plain"}
 
 
@@ -28,6 +32,8 @@ class Shape:
     tone: Tone
     turn: int
     words: str
+    share: float = 1.0
+    """How much of its height is drawn, from below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +70,11 @@ def picture(tree: Trace) -> Picture:
         return Picture()
     span = tree.now - tree.started_at
     scale = _Scale(tree.started_at, max(span, 1e-6), span <= 0, len(tree.turns))
-    shapes = [shape for index, turn in enumerate(tree.turns) for shape in _of_turn(scale, index, turn)]
-    sliced = 0
-    if len(shapes) > MOST_SHAPES:
-        shapes, sliced = _slices(shapes), MOST_SHAPES // 3
+    sliced = MOST_SHAPES // 3 if len(tree.turns) + len(tree.calls) > MOST_SHAPES else 0
+    if sliced:
+        shapes = _slices(scale, tree, sliced)
+    else:
+        shapes = [shape for index, turn in enumerate(tree.turns) for shape in _of_turn(scale, index, turn)]
     return Picture(tuple(shapes), _ticks(scale), sliced, _words(tree, sliced))
 
 
@@ -91,11 +98,12 @@ def _worst(tones: set[Tone]) -> Tone:
 def _of_turn(scale: _Scale, index: int, turn: TurnView) -> Iterator[Shape]:
     number = turn.number
     if turn.reply is not None:
-        seconds, tone = turn.reply.seconds, "plain"
+        seconds, tone = turn.reply.seconds, _PLAIN
         words = f"turn {number}: the model, {duration(seconds)}"
     else:
-        seconds, tone, words = 0.0, "bad" if turn.failures else "quiet", f"turn {number}: no reply"
-    yield Shape(0, scale.x(turn.started_at, index), scale.width(seconds), tone, index, words)  # type: ignore[arg-type]
+        seconds, tone = 0.0, _FAILED if turn.failures else _QUIET
+        words = f"turn {number}: no reply"
+    yield Shape(0, scale.x(turn.started_at, index), scale.width(seconds), tone, index, words)
     for call in turn.calls:
         yield _call(scale, index, call)
     for mark in turn.marks:
@@ -116,27 +124,52 @@ def _call(scale: _Scale, index: int, call: CallView) -> Shape:
 
 @dataclass(slots=True)
 class _Slice:
-    tones: set[Tone] = field(default_factory=set[Tone])
+    tones: Counter[Tone] = field(default_factory=Counter[Tone])
     first: int = -1
-    last: int = -1
-    count: int = 0
 
 
-def _slices(shapes: list[Shape]) -> list[Shape]:
+def _slices(scale: _Scale, tree: Trace, many: int) -> list[Shape]:
     """The same in slices of equal length."""
-    many = MOST_SHAPES // 3
     wide = (WIDTH - LEFT - 4) / many
     found: dict[tuple[int, int], _Slice] = {}
-    for shape in shapes:
-        place = min(many - 1, int((shape.x - LEFT) / wide))
-        kept = found.setdefault((shape.lane, place), _Slice(first=shape.turn))
-        kept.tones.add(shape.tone)
-        kept.last, kept.count = shape.turn, kept.count + 1
-    names = ("model calls", "tool calls", "decisions")
+
+    def add(lane: int, at: float, tone: Tone, index: int) -> None:
+        place = min(many - 1, int((scale.x(at, index) - LEFT) / wide))
+        kept = found.get((lane, place))
+        if kept is None:
+            kept = found[lane, place] = _Slice(first=index)
+        kept.tones[tone] += 1
+
+    for index, turn in enumerate(tree.turns):
+        add(0, turn.started_at, "plain" if turn.reply is not None else "bad" if turn.failures else "quiet", index)
+        for call in turn.calls:
+            at = call.started_at if call.started_at is not None else turn.started_at
+            add(1, at, "good" if call.confirmed else _STATES.get(call.state, "quiet"), index)
+        for mark in turn.marks:
+            tone = line(mark.fact).tone
+            if tone in ("bad", "warn") or type(mark.fact).__name__ in _DECISIONS:
+                add(2, mark.at, tone, index)
     return [
-        Shape(lane, LEFT + place * wide, wide - 0.6, _worst(kept.tones), kept.first, f"{kept.count} {names[lane]}")
+        shape
         for (lane, place), kept in sorted(found.items())
+        for shape in _of_slice(lane, LEFT + place * wide, wide - 0.6, kept)
     ]
+
+
+def _of_slice(lane: int, x: float, width: float, kept: _Slice) -> Iterator[Shape]:
+    """A slice: its ground, and over it how much of it went wrong."""
+    count, worst = sum(kept.tones.values()), _worst(set(kept.tones))
+    name = ("model calls", "tool calls", "decisions")[lane]
+    told = ", ".join(f"{number} {_NAMES[tone]}" for tone, number in kept.tones.items() if tone in _NAMES)
+    words = f"{count} {name}{f', {told}' if told else ''}"
+    if worst in ("bad", "warn") and lane < 2:
+        yield Shape(lane, x, width, "good" if kept.tones["good"] else "plain", kept.first, words)
+        yield Shape(lane, x, width, worst, kept.first, words, max(0.15, kept.tones[worst] / count))
+    else:
+        yield Shape(lane, x, width, worst, kept.first, words)
+
+
+_NAMES: dict[Tone, str] = {"bad": "failed", "warn": "refused or waited", "good": "confirmed"}
 
 
 def _ticks(scale: _Scale) -> tuple[tuple[float, str], ...]:

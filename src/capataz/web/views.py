@@ -30,7 +30,7 @@ from capataz.web.timeline import Picture, picture, tone_of_turn
 PER_PAGE = 20
 """Turns on one page."""
 MOST_VERDICTS = 20
-MOST_ACTS = 20
+MOST_ACTS = 8
 STRIP = 400
 """Turns in the strip of numbers; longer runs are reached by the picture and the pages."""
 
@@ -210,7 +210,7 @@ def _gauges(tree: Trace) -> list[Gauge]:
 
 def _gauge(name: str, used: float, shown: str, limit: float | None, unit: str = "") -> Gauge:
     share = min(100.0, 100.0 * used / limit) if limit else None
-    return Gauge(name, shown, "no ceiling" if limit is None else f"of {limit:,g}{unit}", share)
+    return Gauge(name, shown, "no ceiling" if limit is None else f"of {limit:,.10g}{unit}", share)
 
 
 def _act(index: int, view: CallView, shower: Shower) -> Act:
