@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from capataz.mistakes import Fenced, StoreError, Unreadable
 from capataz.ports import Claim, Driven, Driver, Job, JobRow, Queue
+from capataz.privacy.scrubbed import scrubbed
 
 _log = logging.getLogger("capataz.worker")
 MOST_AT_ONCE = 16
@@ -135,7 +136,7 @@ class Slots:
         self._tasks.pop(task, None)
         self._nudged.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a job ended with an error that is not its own", exc_info=error)
+            _log.error("a job ended with an error that is not its own: %s", scrubbed(error))
 
     async def _job(self, claim: Claim) -> None:
         run = claim.job.run
@@ -154,8 +155,8 @@ class Slots:
             _log.warning("run %s is given back: %s", run, error)
             await self._give_back(claim, self._share.lease)
             return
-        except Exception:  # noqa: BLE001 - one of the three places: a job must not take the other slots down
-            _log.exception("run %s broke its job; whoever claims it next counts a crash", run)
+        except Exception as error:  # noqa: BLE001 - one of the three places: a job must not take the other slots down
+            _log.error("run %s broke its job; whoever claims it next counts a crash: %s", run, scrubbed(error))
             return
         await self._settle(claim, driven)
 

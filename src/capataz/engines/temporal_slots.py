@@ -22,6 +22,7 @@ from capataz.engines.temporal import SentQueue, TemporalDispatch, TemporalEngine
 from capataz.engines.temporal_workflow import DRIVE, OVER, Leg, RunWorkflow
 from capataz.mistakes import Fenced, StoreError, Unreadable
 from capataz.ports import Claim, Driven, Driver
+from capataz.privacy.scrubbed import scrubbed
 
 _log = logging.getLogger("capataz.worker")
 NOT_MINE = 5.0
@@ -162,7 +163,8 @@ class TemporalSlots:
                     return Leg("hung", 0.0)
             if not task.cancelled() and (error := task.exception()) is not None:
                 # Its words are not for Temporal: they may hold what the run is about.
-                _log.error("run %s broke its job; whoever takes it next counts a crash", claim.job.run, exc_info=error)
+                words = "run %s broke its job; whoever takes it next counts a crash: %s"
+                _log.error(words, claim.job.run, scrubbed(error))
                 return Leg("broken", RETRY)
             return task.result()
         finally:

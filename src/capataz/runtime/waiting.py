@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from capataz.events.facts import (
@@ -45,11 +46,13 @@ class Waiting:
         return ("retry", "answer", "abort")
 
 
-async def waiting(store: Store, limit: int = 100) -> list[Waiting]:
-    """Runs that wait for a person, newest first."""
+async def waiting(
+    store: Store, limit: int = 100, shown: Callable[[list[Event]], list[Event]] = lambda events: events
+) -> list[Waiting]:
+    """Runs that wait for a person, newest first. `shown` gives the events as they may be shown: masked."""
     found: list[Waiting] = []
     for row in await store.runs(limit, outcome="escalated"):
-        item = read_waiting(await store.read(row.run))
+        item = read_waiting(shown(await store.read(row.run)))
         if item is not None:
             found.append(item)
     return found

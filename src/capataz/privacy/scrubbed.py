@@ -1,0 +1,21 @@
+"""An error in words fit for a log: what it says, masked, and where it was raised. Never with the objects it carries."""
+
+from __future__ import annotations
+
+
+def scrubbed(error: BaseException) -> str:
+    """The masked text of an error, with its causes and notes, and the places it came through.
+
+    >>> scrubbed(ValueError("no such user: ana@example.com"))
+    'ValueError: no such user: <EMAIL>'
+    """
+    from capataz.privacy.mask import Mask
+
+    places: list[str] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    where = f" (at {' > '.join(places[-6:])})" if places else ""
+    return Mask().scrub(error) + where
