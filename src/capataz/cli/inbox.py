@@ -16,6 +16,7 @@ import orjson
 from capataz.app import App
 from capataz.cli.exits import EXITS
 from capataz.cli.finding import find_agent, find_run, open_existing
+from capataz.cli.masking import reveal as reveal_option, shower
 from capataz.cli.options import as_json as json_option, policy as policy_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON
@@ -29,9 +30,10 @@ from capataz.runtime.world import RealClock
 
 @click.group(invoke_without_command=True)
 @store_option
+@reveal_option
 @json_option
 @click.pass_context
-def inbox(context: click.Context, store: str | None, as_json: bool) -> None:
+def inbox(context: click.Context, store: str | None, reveal: bool, as_json: bool) -> None:
     """List the runs that wait for a person, newest first; show one; answer it.
 
     \b
@@ -40,24 +42,29 @@ def inbox(context: click.Context, store: str | None, as_json: bool) -> None:
       capataz inbox answer 01K6Z --approve --agent shop:support
     """
     if context.invoked_subcommand is None:
-        _list(store, as_json)
+        _list(store, as_json, reveal)
 
 
 @inbox.command(name="list")
 @store_option
+@reveal_option
 @json_option
-def list_(store: str | None, as_json: bool) -> None:
+def list_(store: str | None, reveal: bool, as_json: bool) -> None:
     """List the runs that wait for a person, newest first."""
-    _list(store, as_json)
+    _list(store, as_json, reveal)
 
 
 @inbox.command()
 @click.argument("run")
 @store_option
+@reveal_option
 @json_option
-def show(run: str, store: str | None, as_json: bool) -> None:
-    """Show what RUN waits for, all of it, and how to answer. RUN is an id or the beginning of one."""
-    item = asyncio.run(_find(store, run))
+def show(run: str, store: str | None, reveal: bool, as_json: bool) -> None:
+    """Show what RUN waits for, all of it, and how to answer. RUN is an id or the beginning of one.
+
+    Personal data and secrets are masked; --reveal shows them. What is approved is always the exact call.
+    """
+    item = asyncio.run(_find(store, run, reveal))
     if as_json:
         print_json(waiting_json(item))
     else:
@@ -151,8 +158,8 @@ def _arguments(text: str) -> Mapping[str, JSON]:
 # ── the store ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _list(url: str | None, as_json: bool) -> None:
-    items = asyncio.run(_waiting(url))
+def _list(url: str | None, as_json: bool, reveal: bool) -> None:
+    items = asyncio.run(_waiting(url, reveal))
     if as_json:
         print_json([waiting_json(item) for item in items])
         return
@@ -162,21 +169,21 @@ def _list(url: str | None, as_json: bool) -> None:
     _table(items)
 
 
-async def _waiting(url: str | None) -> list[Waiting]:
+async def _waiting(url: str | None, reveal: bool) -> list[Waiting]:
     store = open_existing(url)
     try:
-        return await waiting(store)
+        return await waiting(store, shown=shower(reveal).events)
     finally:
         await store.close()
 
 
-async def _find(url: str | None, run: str) -> Waiting:
+async def _find(url: str | None, run: str, reveal: bool = False) -> Waiting:
     store = open_existing(url)
     try:
         events = await find_run(store, run)
     finally:
         await store.close()
-    item = read_waiting(events)
+    item = read_waiting(shower(reveal).events(events))
     if item is None:
         raise Misuse(f"run {run} does not wait for anyone: `capataz inbox` lists those that do")
     return item

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import click
 
 from capataz.cli.finding import open_existing
+from capataz.cli.masking import shower
 from capataz.cli.options import as_json as json_option, store as store_option
 from capataz.cli.render import print_json
 from capataz.events.facts import CapabilityLearned
@@ -26,7 +28,7 @@ def learned(store: str | None, limit: int, as_json: bool) -> None:
 
     Give an entry to a profile of yours (`Profile(models=...)`), or offer it to the project.
     """
-    found = asyncio.run(_read(store, limit))
+    found = [replace(line, advice=shower().text(line.advice)) for line in asyncio.run(_read(store, limit))]
     if as_json:
         print_json([{"model": f.model, "parameter": f.parameter, "advice": f.advice} for f in found])
     elif not found:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from capataz.cli.masking import shower
 from capataz.cli.render import fact_text, join, styled
 from capataz.events.facts import (
     EffectChecked,
@@ -38,7 +39,7 @@ class Progress:
         """To be given to `arun(on_event=...)`."""
         if self._run is None:
             self._run = run
-        text = self._text(event)
+        text = self._text(shower().event(event))
         if text is not None:
             self._console.print(Text("" if run == self._run else "    ") + text, soft_wrap=True)
 

@@ -14,6 +14,7 @@ from capataz.agent import Agent, Budget
 from capataz.app import App
 from capataz.cli.exits import EXITS
 from capataz.cli.finding import find_agent
+from capataz.cli.masking import answers, shower
 from capataz.cli.options import as_json, log_json, otel, policy as policy_option, store
 from capataz.cli.render import console, print_json, styled
 from capataz.cli.telemetry import watched
@@ -57,6 +58,7 @@ def run(
 ) -> None:
     """Run TASK with the agent that MODULE holds under the name AGENT, imported from the current folder.
 
+    The answer is shown with the data of the person who asked, without secrets; everything about it is masked.
     The exit status says how it ended: 0 completed or answered, 3 partial, 4 escalated, 5 aborted, 2 misuse.
 
     \b
@@ -106,7 +108,7 @@ async def perform(
         if html is not None:
             from capataz.cli.show import write_page
 
-            write_page(await app.store.read(outcome.run), html)
+            write_page(shower().events(await app.store.read(outcome.run)), html)
         return outcome
 
 
@@ -123,11 +125,11 @@ def outcome_json(outcome: Outcome) -> dict[str, JSON]:
     return {
         "outcome": outcome.name,
         "reason": outcome.reason,
-        "detail": outcome.detail,
+        "detail": shower().text(outcome.detail),
         "run_id": outcome.run,
-        "answer": outcome.answer,
-        "evidence": evidence_json(outcome.evidence),
-        "missing": list(getattr(outcome, "missing", ())),
+        "answer": answers().text(outcome.answer),
+        "evidence": shower().value(evidence_json(outcome.evidence)),
+        "missing": [shower().text(item) for item in getattr(outcome, "missing", ())],
         "turns": spend["turns"],
         "calls": spend["calls"],
         "usage": {name: spend[name] for name in ("tokens", "input_tokens", "output_tokens", "money", "seconds")},
@@ -141,12 +143,12 @@ def print_outcome(outcome: Outcome, html: Path | None = None) -> None:
 
     err = console(stderr=True)
     err.print(styled(f"{outcome.name.upper()} · {outcome.reason}", tone_of(outcome.name), bold=True), end=" ")
-    err.print(styled(outcome.detail))
+    err.print(styled(shower().text(outcome.detail)))
     for proof in outcome.evidence:
-        err.print(styled("  ✓ ", "good") + styled(f"{proof.name}: {proof.detail}"))
+        err.print(styled("  ✓ ", "good") + styled(shower().text(f"{proof.name}: {proof.detail}")))
     if not isinstance(outcome, Completed):
         for item in getattr(outcome, "missing", ()):
-            err.print(styled("  ✗ ", "bad") + styled(str(item)))
+            err.print(styled("  ✗ ", "bad") + styled(shower().text(str(item))))
     err.print(styled(f"  {spent(outcome.spend)}", "quiet"))
     err.print(styled(f"  capataz show {outcome.run}", "quiet"))
     if outcome.name == "escalated":
@@ -154,4 +156,4 @@ def print_outcome(outcome: Outcome, html: Path | None = None) -> None:
     if html is not None:
         err.print(styled(f"  page: {html}", "quiet"))
     if outcome.answer:
-        click.echo(styled(outcome.answer).plain)
+        click.echo(styled(answers().text(outcome.answer)).plain)

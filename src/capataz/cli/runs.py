@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
 from rich.text import Text
 
 from capataz.cli.finding import open_existing
+from capataz.cli.masking import reveal, shower
 from capataz.cli.options import as_json, store
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON
@@ -26,10 +28,15 @@ from capataz.ports import RunRow
     type=click.Choice(["completed", "answered", "partial", "escalated", "aborted"]),
     help="Only runs that ended so.",
 )
+@reveal
 @as_json
-def runs(store: str | None, limit: int, agent: str | None, outcome: str | None, as_json: bool) -> None:
+def runs(store: str | None, limit: int, agent: str | None, outcome: str | None, reveal: bool, as_json: bool) -> None:
     """List the runs in a store, newest first."""
-    rows = asyncio.run(_read(store, limit, agent, outcome))
+    mask = shower(reveal)
+    rows = [
+        replace(row, task=mask.text(row.task), reason=mask.text(row.reason))
+        for row in asyncio.run(_read(store, limit, agent, outcome))
+    ]
     if as_json:
         print_json([_json(row) for row in rows])
         return

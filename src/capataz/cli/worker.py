@@ -19,6 +19,7 @@ from capataz.agent import Agent
 from capataz.app import App
 from capataz.cli.exits import UNFIT
 from capataz.cli.finding import find_app
+from capataz.cli.masking import shower
 from capataz.cli.options import as_json, log_json as log_json_option, otel as otel_option, store as store_option
 from capataz.cli.telemetry import watched
 from capataz.runtime.shift import Shift, Terms
@@ -75,11 +76,18 @@ def worker(
 def _log_to_stderr(as_json: bool) -> None:
     """A line for each thing worth knowing; with `as_json` each is an object, for whoever collects them."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_Json() if as_json else _Masked("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
-class _Json(logging.Formatter):
+class _Masked(logging.Formatter):
+    """Masked at the very end: whatever is logged, by whoever, with its traces."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shower().text(super().format(record))
+
+
+class _Json(_Masked):
     def format(self, record: logging.LogRecord) -> str:
         said = {"at": record.created, "level": record.levelname.lower(), "message": super().format(record)}
         return orjson.dumps(said).decode()
