@@ -40,6 +40,10 @@ class Signal:
     urgent: bool = False
     """Set with "stop" where waiting for another turn makes no sense: a silence hears no nudge, and one reply that
     holds more than twice the threshold has already done in a single turn what a loop does in many."""
+    setting: str = ""
+    """The limit of the policy it was held against ("errors", "repeats.read"); empty where it is no count."""
+    count: int = 0
+    """How often it has happened by now, as that limit counts."""
 
 
 class Guard(Protocol[S]):

@@ -20,6 +20,8 @@ from capataz.guards.wording import named, ordinal
 KEPT = 8
 """Different errors remembered at once."""
 
+_OF_A_CALL = frozenset(("varied_errors", "shell_errors", "missing"))
+"""Settings beside which the very same call is counted by itself: not where the error passes with time."""
 _THROTTLED = frozenset(("429", "throttled", "throttling", "rate_limit", "ratelimit", "rate_limited"))
 _TRANSIENT = frozenset(("500", "502", "503", "504", "529", "overloaded"))
 
@@ -82,31 +84,34 @@ class Failing(Shared[Errors]):
             error.targets.add(step.target)
         error.run = error.run + 1 if error.key == step.key else 1
         error.key = step.key
-        limit = self._limit(error, event, step)
-        over = error.count >= limit.stop or error.run >= self._same_call(limit).stop
-        if error.count != limit.nudge and not over:
+        setting = self._setting(error, event, step)
+        count, limit = error.count, self._number(setting)
+        if setting in _OF_A_CALL and error.run >= self.thresholds.errors.stop:
+            setting, count, limit = "errors", error.run, self.thresholds.errors
+        if count != limit.nudge and count < limit.stop:
             return None
-        return self._signal(error, step, over)
+        return self._signal(error, step, setting, count, count >= limit.stop)
 
-    def _same_call(self, limit: Limit) -> Limit:
-        """A call that differs in nothing is counted by itself, unless its error passes with time."""
-        numbers = self.thresholds
-        return numbers.errors if limit in (numbers.varied_errors, numbers.shell_errors, numbers.missing) else limit
+    def _number(self, setting: str) -> Limit:
+        if setting == "":
+            return Limit(self.thresholds.poll_looks, self.thresholds.poll_looks_blind)
+        return self.thresholds.limit(setting)
 
-    def _limit(self, error: Error, event: Event, step: Step) -> Limit:
+    def _setting(self, error: Error, event: Event, step: Step) -> str:
+        """The name of the limit for this error; empty for looks at what may yet come."""
         fact = event.fact
         row = fact.fault.row if isinstance(fact, ToolFinished | ToolRefused) and fact.fault is not None else ""
         if row == "rate_limit" or not _THROTTLED.isdisjoint(step.words):
-            return self.thresholds.throttled
+            return "throttled"
         if row == "transient" or not _TRANSIENT.isdisjoint(step.words):
-            return self.thresholds.transient
+            return "transient"
         if step.kind == "poll":
-            return Limit(self.thresholds.poll_looks, self.thresholds.poll_looks_blind)
+            return ""
         if len(error.targets) > 1 and 0 not in error.targets and names_absence(step.words):
-            return self.thresholds.missing
-        return self.thresholds.shell_errors if error.tried else self.thresholds.varied_errors
+            return "missing"
+        return "shell_errors" if error.tried else "varied_errors"
 
-    def _signal(self, error: Error, step: Step, over: bool) -> Signal:
+    def _signal(self, error: Error, step: Step, setting: str, count: int, over: bool) -> Signal:
         how = "with the same arguments" if len(error.keys) == 1 else "with different arguments"
         return Signal(
             self.name,
@@ -117,6 +122,8 @@ class Failing(Shared[Errors]):
             f"{named(step)} failed with the same error for the {ordinal(error.count)} time, {how}.",
             f"This is the {ordinal(error.count)} time you get this same error, {how}. Trying variations will not "
             "mend its cause. Do something about the cause, take another way, or say what blocks you.",
+            setting=setting,
+            count=count,
         )
 
 

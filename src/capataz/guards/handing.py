@@ -149,6 +149,8 @@ class Handing(Shared[Lineage]):
             f"{first} and {second} have handed this work to and fro for {rounds} rounds and nothing has changed. Do "
             "the next step yourself, or say what blocks it, instead of handing it on.",
             urgent=rounds >= limit.stop and pair.elsewhere,
+            setting="handoffs",
+            count=rounds,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 Class = Literal["read", "search", "write", "exec", "message"]
 """Classes that have counts; polls have a time instead."""
@@ -104,6 +104,25 @@ class Thresholds:
     """Rounds between two agents in which no effect changed."""
     tools: Mapping[str, ToolLimits] = field(default_factory=dict[str, ToolLimits])
 
+    def limit(self, setting: str) -> Limit:
+        """The limit of this name: "errors", or "repeats.read" for one class of tool. `KeyError` where there is none.
+
+        >>> DEFAULTS.limit("repeats.write") == REPEATS["write"], DEFAULTS.limit("stale") == DEFAULTS.stale
+        (True, True)
+        """
+        name, _, kind = setting.partition(".")
+        found = self.repeats.get(kind) if name == "repeats" else getattr(self, name, None)  # type: ignore[call-overload]
+        if not isinstance(found, Limit):
+            raise KeyError(setting)
+        return found
+
+    def with_limits(self, limits: Mapping[str, Limit]) -> Thresholds:
+        """These numbers with other limits, by the names `limit` knows."""
+        repeats = {name.partition(".")[2]: limit for name, limit in limits.items() if name.startswith("repeats.")}
+        others = {name: limit for name, limit in limits.items() if not name.startswith("repeats.")}
+        changes: dict[str, Any] = {**others, "repeats": {**self.repeats, **repeats}}
+        return replace(self, **changes)
+
     def tool(self, name: str) -> ToolLimits:
         return self.tools.get(name, NO_LIMITS)
 
@@ -112,5 +131,11 @@ class Thresholds:
         return replace(self, tools={**declared, **self.tools}) if declared else self
 
 
+LIMITS: tuple[str, ...] = (
+    *(f"repeats.{kind}" for kind in REPEATS),
+    "unchanged_write", "revisits", "stale", "target", "reworded", "same_answer", "errors", "varied_errors",
+    "shell_errors", "missing", "transient", "throttled", "empty_search", "same_text", "handoffs",
+)  # fmt: skip
+"""Names of all limits that count something."""
 NO_LIMITS = ToolLimits()
 DEFAULTS = Thresholds()

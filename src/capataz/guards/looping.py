@@ -44,15 +44,15 @@ class Repeating(Shared[None]):
             return self._again(step)
         return None if step.error else self._in_a_row(step)
 
-    def _limit(self, step: Step) -> Limit:
+    def _limit(self, step: Step) -> tuple[str, Limit]:
         if (own := self.thresholds.tool(step.tool).repeat) is not None:
-            return own
+            return "", own
         if step.kind == "write" and step.changed is False:
-            return self.thresholds.unchanged_write
-        return self.thresholds.repeats["read" if step.kind == "poll" else step.kind]
+            return "unchanged_write", self.thresholds.unchanged_write
+        return f"repeats.{step.kind}", self.thresholds.repeats["read" if step.kind == "poll" else step.kind]
 
     def _in_a_row(self, step: Step) -> Signal | None:
-        limit = self._limit(step)
+        setting, limit = self._limit(step)
         urgent = step.reader.batch > self.thresholds.batch
         if step.run != limit.nudge and step.run < limit.stop and not urgent:
             return None
@@ -67,6 +67,8 @@ class Repeating(Shared[None]):
             f"You have called {step.tool} {step.run} times in a row with the same arguments and got the same result. "
             "Calling it again will not change that. Use what you have, try another way, or say what blocks you.",
             urgent,
+            setting,
+            step.run,
         )
 
     def _again(self, step: Step) -> Signal | None:
@@ -83,6 +85,8 @@ class Repeating(Shared[None]):
             f"{named(step)} gave the same result for the {ordinal(step.seen)} time, and nothing changed in between.",
             f"This is the {ordinal(step.seen)} time that {step.tool} gave you this very result, and you changed "
             "nothing in between. Change something first, or go on with what you know.",
+            setting="" if step.patient else "revisits",
+            count=step.seen,
         )
 
 
@@ -236,6 +240,8 @@ class Cycling(Shared[Ring]):
             f"{state.stale} calls brought back what was already known, and nothing changed in between.",
             f"Your last {state.stale} calls only brought back what you already had, and you changed nothing in "
             "between. Use what you know, change something, or say what blocks you.",
+            setting="stale",
+            count=state.stale,
         )
 
 

@@ -91,6 +91,8 @@ class Narrating(Shared[Talk]):
             "stop" if state.same >= limit.stop else "nudge",
             f"The same reply came {state.same} times in a row, without a call.",
             f"You have given the same reply {state.same} times. Do the next step, or say something that is new.",
+            setting="same_text",
+            count=state.same,
         )
 
     def _unmet(self, state: Talk, event: Event, fact: CheckEvaluated) -> Signal | None:

@@ -96,6 +96,8 @@ class Searching(Shared[Hunts]):
             f"{step.tool} found nothing for the {ordinal(hunt.count)} time in a row.",
             f"You have searched {hunt.count} times in a row and found nothing. If no sensible rewording is left, do "
             "not search again: tell the user that nothing was found, and what you searched for.",
+            setting="empty_search",
+            count=hunt.count,
         )
 
 

@@ -116,6 +116,8 @@ class Sweeping(Shared[Sweeps]):
             f"{state.stale} ranges of {what} in a row had mostly been read before.",
             f"You are reading {what} a second time: the last {state.stale} ranges were mostly known to you. What you "
             "look for is not there; use what you read, look elsewhere, or say that it is not to be found.",
+            setting="stale",
+            count=state.stale,
         )
 
 

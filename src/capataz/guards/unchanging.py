@@ -111,6 +111,8 @@ class Unchanging(Shared[Targets]):
             f"{step.tool} tried {count} times to change {step.call.target}, and it stayed as it was.",
             f"You have tried {count} times to change {step.call.target} with {step.tool}, and it is as it was. More "
             "variations will not land. Find out why it does not take, or say what blocks you.",
+            setting="target",
+            count=count,
         )
 
     def _row(self, state: Targets, step: Step) -> Signal | None:
@@ -141,6 +143,8 @@ class Unchanging(Shared[Targets]):
             f"{step.tool} was called {count} times in a row with other arguments, and it came to the same every time.",
             f"You have called {step.tool} {count} times in a row in other words, and the outcome is always the same. "
             "The wording is not the problem. Use the outcome, take another way, or say what blocks you.",
+            setting="target" if step.kind in ("write", "message") else "same_answer",
+            count=count,
         )
 
     def _row_limit(self, step: Step) -> Limit | None:
@@ -225,6 +229,8 @@ class Rewording(Shared[Said]):
             f"{named(step)} says the same to {step.call.target} for the {ordinal(state.count)} time, in other words.",
             f"You have now told {step.call.target} the same {state.count} times in other words. It is there already. "
             "Go on to the next thing.",
+            setting="reworded",
+            count=state.count,
         )
 
 
