@@ -238,7 +238,8 @@ class App:
         from capataz.runtime.webhook import Webhook
         from capataz.runtime.world import RealClock
 
-        return Webhook(url, os.environ.get("CAPATAZ_WEBHOOK_SECRET", ""), self._clock or RealClock())
+        mask = None if isinstance(self._mask, bool) else self._mask
+        return Webhook(url, os.environ.get("CAPATAZ_WEBHOOK_SECRET", ""), self._clock or RealClock(), mask)
 
     async def _let_go(self) -> None:
         if self._webhook is not None:

@@ -11,12 +11,14 @@ from functools import cache
 
 import click
 
-from capataz.lens.shown import Shower
+from capataz.lens.masked import Shower
 from capataz.privacy.found import SECRETS
 from capataz.privacy.mask import Mask
 from capataz.runtime.privacy import environment_secrets
 
-reveal = click.option("--reveal", is_flag=True, help="Show personal data and secrets as they are in the store.")
+reveal = click.option(
+    "--reveal", "--no-mask", "reveal", is_flag=True, help="Show personal data and secrets as they are in the store."
+)
 
 
 @cache

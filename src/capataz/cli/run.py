@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -36,6 +36,9 @@ from capataz.outcome import Completed, Outcome
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Ceiling of seconds.")
 @policy_option
 @click.option("--task-type", help="A word to group runs by.")
+@click.option("--conversation", help="The conversation the task belongs to: the agent is told what was said before.")
+@click.option("--tenant", default="", help="On whose behalf it is run; their accounts pay.")
+@click.option("--user", default="", help="The same, for a user (of the tenant).")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also write the run's page to this file.")
 @click.option("--quiet", is_flag=True, help="No live progress.")
 @otel
@@ -49,6 +52,9 @@ def run(
     base_url: str | None,
     policy: Path | None,
     task_type: str | None,
+    conversation: str | None,
+    tenant: str,
+    user: str,
     html: Path | None,
     quiet: bool,
     otel: bool,
@@ -68,7 +74,8 @@ def run(
     worker = _changed(find_agent(agent), model, base_url, ceilings)
     live = not as_json and not quiet and not log_json and sys.stderr.isatty()
     with watched(App(store, policy=policy), otel, log_json) as app:
-        outcome = asyncio.run(perform(worker, task, app, task_type, progress() if live else None, html))
+        given = Given(task, task_type, conversation, tenant, user)
+        outcome = asyncio.run(perform(worker, given, app, progress() if live else None, html))
     if as_json:
         print_json(outcome_json(outcome))
     else:
@@ -94,17 +101,35 @@ def _whole(given: float | None, own: int | None) -> int | None:
     return own if given is None else int(given)
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the command line says of the task."""
+
+    task: str
+    task_type: str | None = None
+    conversation: str | None = None
+    tenant: str = ""
+    user: str = ""
+
+
 async def perform(
     agent: Agent,
-    task: str,
+    given: Given,
     app: App,
-    task_type: str | None,
     watch: Callable[[str, Event], None] | None,
     html: Path | None = None,
 ) -> Outcome:
     """Run to the end; write the page while the store is still open."""
     async with app:
-        outcome = await app.arun(agent, task, task_type=task_type, on_event=watch)
+        outcome = await app.arun(
+            agent,
+            given.task,
+            task_type=given.task_type,
+            conversation=given.conversation,
+            tenant=given.tenant,
+            user=given.user,
+            on_event=watch,
+        )
         if html is not None:
             from capataz.cli.show import write_page
 

@@ -145,11 +145,12 @@ class Measuring:
     figures: Figures = field(default_factory=Figures)
     _counting: Counting = field(default_factory=Counting)
     _endpoint: str = ""
+    _begun: bool = False
 
     def fold(self, event: Event) -> None:
         figures = self.figures
-        if not figures.started_at:
-            figures.started_at = event.at
+        if not self._begun:
+            figures.started_at, self._begun = event.at, True
         figures.at = event.at
         for count in self._counting.fold(event):
             key = (count.name, count.labels)

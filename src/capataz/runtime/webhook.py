@@ -10,8 +10,10 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import orjson
@@ -19,6 +21,10 @@ import orjson
 from capataz.events.facts import JSON
 from capataz.mistakes import Misuse
 from capataz.ports import Clock
+from capataz.runtime.privacy import environment_secrets
+
+if TYPE_CHECKING:
+    from capataz.privacy.mask import Mask
 
 TIMESTAMP = "x-capataz-timestamp"
 SIGNATURE = "x-capataz-signature"
@@ -57,6 +63,8 @@ class Webhook:
     url: str
     secret: str = field(repr=False)
     clock: Clock
+    mask: Mask | None = field(default=None, repr=False)
+    """What is taken out of what is sent; without one, the default mask."""
     failed: int = 0
     """How many messages were given up."""
     _sending: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], repr=False)
@@ -84,7 +92,7 @@ class Webhook:
             self.failed += 1
 
     async def _send(self, message: dict[str, JSON]) -> None:
-        body = await asyncio.to_thread(_masked, message)
+        body = await asyncio.to_thread(_masked, message, self.mask)
         wait = FIRST_WAIT
         for left in range(TRIES - 1, -1, -1):
             problem, final = await self._try(body)
@@ -122,11 +130,13 @@ class Webhook:
         return f"status {status}", not (status >= 500 or status in (408, 425, 429))
 
 
-def _masked(message: dict[str, JSON]) -> bytes:
-    from capataz.privacy.mask import Mask
+def _masked(message: dict[str, JSON], mask: Mask | None) -> bytes:
+    if mask is None:
+        from capataz.privacy.mask import Mask as Default
 
+        mask = Default(environment_secrets(os.environ))
     kept = {name: message.pop(name) for name in ("id", "event", "run", "agent", "since", "answers") if name in message}
-    return orjson.dumps({**kept, **_object(Mask().value(message))})
+    return orjson.dumps({**kept, **_object(mask.value(message))})
 
 
 def _object(value: JSON) -> dict[str, JSON]:

@@ -31,20 +31,20 @@ HOW = "make one with: python -c 'import base64, os; print(base64.urlsafe_b64enco
 
 
 class Seal:
-    """The keys of a store: base64 of 32 bytes each, the newest first. None at all: nothing is sealed.
+    """The keys of a store: base64 of 32 bytes each, the newest first. None at all, or not `writing`: nothing is sealed.
 
     >>> Seal(()).writes
     False
     """
 
-    def __init__(self, keys: Sequence[str] = ()) -> None:
+    def __init__(self, keys: Sequence[str] = (), *, writing: bool = True) -> None:
         self._keys: dict[bytes, AESGCM] = {}
         self._newest: bytes | None = None
         for text in keys:
             raw = _raw(text)
             identity = hashlib.sha256(b"capataz key " + raw).digest()[:_ID]
             self._keys[identity] = _cipher(raw)
-            self._newest = self._newest or identity
+            self._newest = self._newest or (identity if writing else None)
 
     def __repr__(self) -> str:
         return f"Seal({len(self._keys)} keys)"
@@ -119,9 +119,9 @@ OPEN = Seal()
 """No keys: everything is written as it is."""
 
 
-def seal_of(keys: str | None) -> Seal:
+def seal_of(keys: str | None, *, writing: bool = True) -> Seal:
     """From a setting: keys with commas between them, the newest first."""
-    return Seal([key.strip() for key in keys.split(",") if key.strip()]) if keys else OPEN
+    return Seal([key.strip() for key in keys.split(",") if key.strip()], writing=writing) if keys else OPEN
 
 
 def _raw(text: str) -> bytes:

@@ -81,6 +81,16 @@ def empty_write_ahead(path: Path, busy: float) -> None:
         connection.close()
 
 
+def compact(path: Path, busy: float) -> None:
+    """Write the file anew without its free pages; empty the write-ahead file. Needs as much free space as the file."""
+    connection = sqlite3.connect(path, timeout=busy, isolation_level=None)
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+    empty_write_ahead(path, busy)
+
+
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
