@@ -33,8 +33,8 @@ NOT_TO_A_PROVIDER = {
     "src/capataz/runtime/webhook.py": "the word to a person's own system that a run waits",
     "src/capataz/demo/": "the demonstration's own server, and the naive loop it is compared with",
 }
-HARMLESS = {"urllib.parse", "http.HTTPStatus", "http"}
-"""Parsing an address or naming a status reaches nothing."""
+HARMLESS = {"urllib.parse", "http.HTTPStatus", "http", "google.protobuf.message"}
+"""Parsing an address, naming a status or reading protobuf reaches nothing."""
 
 WIRE_PATHS = ("chat/completions", "v1/messages", "/responses", "api.openai.com", "api.anthropic.com")
 
@@ -56,7 +56,7 @@ def only_names_errors(source: Source) -> bool:
 def reaching(source: Source) -> Iterator[str]:
     for node, module, _ in imports(source.tree):
         top = module.split(".")[0]
-        if top in SDKS:
+        if top in SDKS and module not in HARMLESS:
             yield f"{source.at(node)} imports {module}: vendor SDKs are used by tests only"
         if top in REACHING_OUT and module not in HARMLESS and not (module == "socket" and only_names_errors(source)):
             yield f"{source.at(node)} imports {module}"

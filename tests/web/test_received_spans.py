@@ -245,7 +245,7 @@ async def test_what_was_kept_but_not_told_is_told_after_a_restart(world: World, 
     again.clock.time = world.clock.time + 5
     task = asyncio.create_task(again.receiver.watch())
     async with asyncio.timeout(5):
-        while not await again.store.runs():
+        while not await again.store.runs():  # noqa: ASYNC110 - another task writes to the store
             await asyncio.sleep(0.01)
     task.cancel()
     assert len(await again.store.read(TRACE)) > 3

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from capataz.events.facts import JSON
 from capataz.ingest.shape import shallow
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 MOST_BYTES = 128 << 20
 """Of a request once it is unpacked."""
@@ -122,7 +119,7 @@ def _pairs(pairs: Any) -> list[JSON]:
     return [{"key": pair.key, "value": _value(pair.value, 0)} for pair in pairs]
 
 
-def _value(value: Message | Any, depth: int) -> JSON:
+def _value(value: Any, depth: int) -> JSON:
     kind = value.WhichOneof("value")
     if kind is None or depth > _DEEPEST:
         return {}

@@ -54,7 +54,8 @@ def batch(value: JSON, prefix: str = "") -> Batch:
 
 def _service(resource: dict[str, JSON]) -> str:
     pairs = objects(mapping(resource.get("resource")).get("attributes"))
-    named = next((pair for pair in pairs if pair.get("key") == "service.name"), {})
+    nothing: dict[str, JSON] = {}
+    named = next((pair for pair in pairs if pair.get("key") == "service.name"), nothing)
     return text(mapping(named.get("value")).get("stringValue"))[:200]
 
 

@@ -135,7 +135,7 @@ def _unbegun(site: Site, row: JobRow) -> JSON:
 def summary(site: Site, book: Book, row: JobRow | None) -> dict[str, JSON]:
     """A run without its turns."""
     tree = book.tree
-    shown = site.shower.trace([event for event in (book.events[0], *_ends(book)) if event is not None])
+    shown = site.shower.trace([book.events[0], *_ends(book)])
     told: dict[str, JSON] = trace_json(shown)
     for name in ("opening", "turns", "run_id", "usage", "warnings", "events"):
         told.pop(name)
@@ -237,7 +237,7 @@ async def respond(request: Request) -> Response:
     wanted, named = await body(request, Answer), str(request.path_params["run"])
     await site.books.get(named, caller)
     try:
-        arguments = None if wanted.arguments is None else dict[str, JSON](wanted.arguments)  # type: ignore[arg-type]
+        arguments = None if wanted.arguments is None else dict[str, JSON](wanted.arguments)
         made = await decision(site, caller, named, wanted.action, wanted.text, arguments)
         await decide(site, caller, named, made, wanted.digest, wanted.by)
     except Misuse as error:
@@ -250,7 +250,7 @@ async def fork(request: Request) -> Response:
     wanted, book = await body(request, ForkAsked), await book_of(request)
     given: tuple[JSON] | None = None
     if "result" in wanted.model_fields_set:
-        given = (wanted.result,)  # type: ignore[assignment]
+        given = (wanted.result,)
     edit = Edit(given, wanted.instructions)
     run = await forked(site, caller, book, wanted.step, edit, policy=wanted.policy, acts=wanted.allow_acts)
     return reply({"run": run, "parent": book.run, "step": wanted.step}, 202, location=f"/api/v1/runs/{run}")

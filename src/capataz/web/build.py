@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -57,7 +57,7 @@ def build(site: Site) -> Starlette:
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(app: Starlette) -> AsyncGenerator[None]:
     site: Site = app.state.site
     site.shower.text("warm@example.com")
     templates().get_template("run.html")

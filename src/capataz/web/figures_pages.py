@@ -68,7 +68,8 @@ async def metrics(request: Request) -> Response:
     site = site_of(request)
     window = request.query_params.get("window", "7d")
     window = window if window in WINDOWS else "7d"
-    by: By = next((one for one in BY if one == request.query_params.get("by")), "agent")
+    by: By | None = next((one for one in BY if one == request.query_params.get("by")), None)
+    by = by or "agent"
     agent = request.query_params.get("agent", "").strip()[:200]
     total, plots, cut, count = await gathered(request, site.clock.now() - WINDOWS[window], agent or None)
     groups: Mapping[str, Runs | ToolFigures | ModelFigures] = total.by(by)

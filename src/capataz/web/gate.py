@@ -93,8 +93,8 @@ class Gate:
 
     async def believe(self, request: Request) -> None:
         """A form is believed when it carries the mark of the browser's own cookie. Raises `Refused`."""
-        async with request.form(max_files=20, max_fields=200, max_part_size=4 << 20) as form:
-            mark = form.get("mark")
+        form = await request.form(max_files=20, max_fields=200, max_part_size=4 << 20)
+        mark = form.get("mark")
         if not isinstance(mark, str) or not self.sessions.marked(request.cookies.get(COOKIE, ""), mark):
             raise Refused(403, "This form is not from here", "open the page again and send the form from there")
 

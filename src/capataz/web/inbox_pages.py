@@ -137,7 +137,7 @@ async def decision(
         arguments = cast("dict[str, JSON]", back)
         if _PLACEHOLDER.search(orjson.dumps(arguments).decode()) and arguments != original:
             raise Misuse("the corrected arguments still hold a mask such as <EMAIL>: write the value itself")
-    return Decision(cast(Action, action), words, arguments if action == "correct" else None)
+    return Decision(action, words, arguments if action == "correct" else None)
 
 
 _PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_-]{1,30}>")
@@ -150,10 +150,15 @@ def unmasked(given: JSON, masked: JSON, original: JSON) -> JSON:
     if isinstance(given, dict) and isinstance(masked, dict) and isinstance(original, dict):
         known = {key: (masked[key], original[key]) for key in given if key in masked and key in original}
         return {key: unmasked(value, *known[key]) if key in known else value for key, value in given.items()}
-    lists = isinstance(given, list) and isinstance(masked, list) and isinstance(original, list)
-    if lists and len(given) == len(masked) == len(original):
-        return [unmasked(*three) for three in zip(given, masked, original, strict=True)]
+    if isinstance(given, list) and isinstance(masked, list) and isinstance(original, list):
+        return _each(given, masked, original)
     return given
+
+
+def _each(given: list[JSON], masked: list[JSON], original: list[JSON]) -> list[JSON]:
+    if not len(given) == len(masked) == len(original):
+        return given
+    return [unmasked(*three) for three in zip(given, masked, original, strict=True)]
 
 
 def _loaded(text: str) -> dict[str, JSON]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any, cast
+from typing import cast
 
 from capataz.events.facts import JSON
 from capataz.lens.metrics_tally import BY
@@ -139,7 +139,7 @@ _PROBLEM: JSON = {
 def _bodies() -> dict[str, JSON]:
     found: dict[str, JSON] = {}
     for kind in BODIES:
-        schema = cast("dict[str, Any]", kind.model_json_schema(ref_template="#/components/schemas/{model}"))
+        schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
         found.update(schema.pop("$defs", {}))
         found[kind.__name__] = schema
     return found

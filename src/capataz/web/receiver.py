@@ -15,7 +15,7 @@ from capataz.events.facts import JSON, Event
 from capataz.ingest.otlp import Unusable as Unusable
 from capataz.ingest.receiver import batch, interesting, read, root_of, tell
 from capataz.mistakes import Fenced, NotFound, StoreError
-from capataz.ports import Clock, RecordStore, SpanBook, Store
+from capataz.ports import Clock, KeptSpan, RecordStore, SpanBook, Store
 from capataz.web.books import FROM
 
 _log = logging.getLogger("capataz.receiver")
@@ -144,8 +144,8 @@ class Receiver:
             _log.warning("run %s was not told: %s", trace, lost)
 
 
-def _events(trace: str, kept: list[object], silent: float | None) -> list[Event]:
-    spans = read(kept)  # type: ignore[arg-type]
+def _events(trace: str, kept: list[KeptSpan], silent: float | None) -> list[Event]:
+    spans = read(kept)
     return tell(trace, spans, silent) if interesting(spans) else []
 
 

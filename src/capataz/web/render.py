@@ -37,7 +37,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(
+    helpers: dict[str, Any] = dict(
         line=words.line,
         duration=words.duration,
         money=words.money,
@@ -45,15 +45,24 @@ def templates() -> Environment:
         counted=words.counted,
         tone_of=words.tone_of,
         short=words.short,
-        state_tone=lambda view: _STATES.get(view.state, "quiet"),
-        called=lambda view: clip(words.called(view.call, 600), 600),
+        state_tone=_state_tone,
+        called=_called,
         moment=moment,
         result=result,
         linked=linked,
         path=path,
     )
+    environment.globals.update(helpers)
     environment.filters["clip"] = clip
     return environment
+
+
+def _state_tone(view: CallView) -> str:
+    return _STATES.get(view.state, "quiet")
+
+
+def _called(view: CallView) -> str:
+    return clip(words.called(view.call, 600), 600)
 
 
 def html(name: str, **context: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -102,7 +103,7 @@ async def run(request: Request) -> Response:
     )
 
 
-def _context(book: Book, shown: Head, turns: list[TurnPage], first: int) -> dict[str, object]:
+def _context(book: Book, shown: Head, turns: list[TurnPage], first: int) -> dict[str, Any]:
     return {
         "head": shown,
         "turns": turns,

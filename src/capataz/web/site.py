@@ -74,10 +74,7 @@ def site_for(
     from capataz.web.receiver import receiver_for
 
     clock = clock or RealClock()
-    try:
-        queue, engine = queue_of(app.store), engine_of(app.store)
-    except Misuse:
-        queue = engine = None
+    queue, engine = _dispatch(app.store)
     known = {agent.name: agent for agent in (*app.agents, *agents)}
     gate = Gate(tokens, clock, tuple(name.lower() for name in hosts))
     shower = Shower((mask or Mask()) if masked else None)
@@ -92,6 +89,14 @@ def site_for(
         engine,
         receiver_for(app.store, clock),
     )
+
+
+def _dispatch(store: Store) -> tuple[Queue | None, Engine | None]:
+    """The queue and the engine of a store that has them."""
+    try:
+        return queue_of(store), engine_of(store)
+    except Misuse:
+        return None, None
 
 
 def site_of(connection: HTTPConnection) -> Site:

@@ -92,7 +92,10 @@ def tone_of_turn(turn: TurnView) -> Tone:
 
 
 def _worst(tones: set[Tone]) -> Tone:
-    return next((tone for tone in _WORST if tone in tones), "plain")
+    for tone in _WORST:
+        if tone in tones:
+            return tone
+    return "plain"
 
 
 def _of_turn(scale: _Scale, index: int, turn: TurnView) -> Iterator[Shape]:

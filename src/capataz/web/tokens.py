@@ -12,7 +12,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 from capataz.mistakes import Misuse
 
@@ -77,7 +77,7 @@ def read_tokens(text: str, where: str) -> Tokens:
             raise Misuse(f"{place}: a tenant is written in letters, digits, - and _, at most 64 of them")
         tenant = words[2] if len(words) == 3 else None
         digest = _digest(words[0])
-        known.append((digest, Caller(f"{tenant or 'token'}-{digest[:6]}", cast(Scope, words[1]), tenant)))
+        known.append((digest, Caller(f"{tenant or 'token'}-{digest[:6]}", words[1], tenant)))
     return Tokens(tuple(known))
 
 
