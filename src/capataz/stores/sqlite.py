@@ -28,7 +28,8 @@ from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.spans import SqlSpans
-from capataz.stores.sqlite_file import Synchronous, empty_write_ahead, open_file
+from capataz.stores.sqlite_file import Synchronous, compact, empty_write_ahead, open_file
+from capataz.stores.sqlite_rekey import rekey
 from capataz.stores.sqlite_thread import Hand
 
 T = TypeVar("T")
@@ -76,6 +77,12 @@ class SqliteStore:
         runs = await self._writer.submit("erase a conversation from", work)
         await asyncio.to_thread(empty_write_ahead, self.path, self._busy)
         return runs
+
+    async def rekey(self, seal: Seal) -> int:
+        """Write everything that is kept anew under another seal, which has the old keys too; how many texts."""
+        count = await rekey(self._perform, seal)
+        await asyncio.to_thread(compact, self.path, self._busy)
+        return count
 
     def spans(self) -> SqlSpans:
         """Where spans of other runtimes are kept, in the same file."""
