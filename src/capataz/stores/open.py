@@ -32,21 +32,20 @@ def open_store(url: str, key: str | None = None) -> Store:
 
         return SqliteStore(_path(url), seal=seal_of(key))
     if scheme in ("postgres", "postgresql"):
-        if key:  # never quietly in the clear
-            raise Misuse("the PostgreSQL store does not encrypt what it keeps yet: take the key away, or use SQLite")
-        return _postgres(url)
+        return _postgres(url, key)
     raise Misuse(f"{url!r} does not name a store: write {_FORMS}")
 
 
-def _postgres(url: str) -> Store:
+def _postgres(url: str, key: str | None) -> Store:
     try:
         import psycopg
     except ImportError as error:
         raise Misuse(f"PostgreSQL needs a driver: pip install 'capataz[postgres]' ({error})") from error
     del psycopg
     from capataz.stores.postgres import PostgresStore
+    from capataz.stores.sealing import seal_of
 
-    return PostgresStore(url)
+    return PostgresStore(url, seal=seal_of(key))
 
 
 def _path(url: str) -> str:

@@ -17,9 +17,12 @@ from capataz.events.facts import Event
 from capataz.ports import Lease, RunRow
 from capataz.stores import postgres_tables as tables
 from capataz.stores.fence import check_positions
-from capataz.stores.postgres_queue import PostgresQueue
+from capataz.stores.postgres_erasing import PostgresErasures
+from capataz.stores.postgres_queue import PostgresSentQueue
 from capataz.stores.postgres_server import Connection, place
 from capataz.stores.postgres_thread import Hands, Patience
+from capataz.stores.sealing import OPEN, Seal
+from capataz.stores.sqlite_tables import place as place_of
 
 T = TypeVar("T")
 
@@ -30,16 +33,25 @@ class PostgresStore:
     `url` is `postgresql://user:password@host:5432/database`, or anything else libpq understands; what it leaves out
     comes from the usual environment variables and the password file. `timeout` is the longest wait for any answer, and
     `away` how long the server may be gone (a restart, a fail-over) before that is an error, both in seconds;
-    `readers` are the connections beside the one that writes.
+    `readers` are the connections beside the one that writes. `seal` encrypts what people and models say, where it has
+    a key.
 
     Errors are `StoreError`s that say what failed, where, and how to mend it, and never a password. Behind a connection
     pooler, use one that pools sessions, not transactions.
     """
 
     def __init__(
-        self, url: str, *, schema: str = "capataz", timeout: float = 30.0, away: float = 15.0, readers: int = 4
+        self,
+        url: str,
+        *,
+        schema: str = "capataz",
+        timeout: float = 30.0,
+        away: float = 15.0,
+        readers: int = 4,
+        seal: Seal = OPEN,
     ) -> None:
         self._place = place(url, schema)
+        self.seal = seal
         patience = Patience(timeout, min(away, timeout / 2))
         self._writer = Hands(self._place, 1, 1000, patience)
         self._readers = Hands(self._place, readers, 1, patience)
@@ -47,9 +59,13 @@ class PostgresStore:
     def __repr__(self) -> str:
         return f"PostgresStore({self._place.shown})"
 
-    def queue(self, engine: str = "") -> PostgresQueue:
+    def queue(self, engine: str = "") -> PostgresSentQueue:
         """The queue in the same database; its time is the server's. Jobs of another `engine` are not seen by it."""
-        return PostgresQueue(self._perform, engine)
+        return PostgresSentQueue(self._perform, engine, self.seal)
+
+    def erasures(self) -> PostgresErasures:
+        """Takes what was said out of logs that are over."""
+        return PostgresErasures(self._perform, self.seal)
 
     async def claim(self, run: str, owner: str) -> Lease:
         return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
@@ -57,12 +73,14 @@ class PostgresStore:
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
         check_positions(first_seq, events)
         events = tuple(events)
-        bodies = [encode(event) for event in events]
-        work = tables.Append(lease, first_seq, events, bodies)
+        bodies = [self.seal.close(encode(event), place_of(lease.run, event.seq)) for event in events]
+        work = tables.Append(lease, first_seq, events, bodies, self.seal)
         return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
-        return await self._readers.submit(f"read run {run} in", partial(tables.read, run=run, after=after))
+        return await self._readers.submit(
+            f"read run {run} in", partial(tables.read, run=run, after=after, seal=self.seal)
+        )
 
     async def runs(
         self,
@@ -73,7 +91,7 @@ class PostgresStore:
         root: str | None = None,
         before: float | None = None,
     ) -> list[RunRow]:
-        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before)
+        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before, seal=self.seal)
         return await self._readers.submit("list the runs in", work)
 
     async def _perform(self, doing: str, work: Callable[[Connection], T]) -> T:

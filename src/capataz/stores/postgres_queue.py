@@ -6,15 +6,21 @@ job. Crashes are counted by whoever finds the broken lease, never by the code th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Literal, LiteralString, Protocol, TypeVar
 
+from capataz.mistakes import Sealed
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
 from capataz.stores.postgres_server import Connection
 from capataz.stores.postgres_tables import clean
 from capataz.stores.postgres_thread import Once
+from capataz.stores.sealing import OPEN, SHOWN, Seal
 
 T = TypeVar("T")
+_log = logging.getLogger("capataz.worker")
+SEALED_PAUSE = 60.0
+"""Seconds before a job whose key this worker has not is offered again."""
 _JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key"
 _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent"
 _LOOK: LiteralString = f"SELECT {_ROW} FROM job"
@@ -90,14 +96,10 @@ class Perform(Protocol):
 
 
 class PostgresQueue:
-    """A `Queue` on the tables of `schema/postgres-002.sql`, for one engine: "" is the table itself.
+    """A `Queue` on the tables of `schema/postgres-002.sql`, for one engine: "" is the table itself."""
 
-    Where another engine brings the jobs to the workers, `take` claims the one it has sent, and `not_handed` and
-    `answered` tell that engine what it has missed.
-    """
-
-    def __init__(self, perform: Perform, engine: str = "") -> None:
-        self._perform, self._engine = perform, engine
+    def __init__(self, perform: Perform, engine: str = "", seal: Seal = OPEN) -> None:
+        self._perform, self._engine, self._seal = perform, engine, seal
 
     async def enqueue(self, job: Job) -> str:
         def work(connection: Connection) -> str:
@@ -105,7 +107,7 @@ class PostgresQueue:
             for _ in range(3):  # whoever enqueues the same at the same moment wins, and is found the next time round
                 if (found := connection.execute(_KNOWN, known).fetchone()) is not None:
                     return str(found[0])
-                values = (*_columns(job), self._engine, job.due)
+                values = (*_columns(job, self._seal), self._engine, job.due)
                 if connection.execute(_ENQUEUE, values).fetchone() is not None:
                     return job.run
             return job.run
@@ -117,13 +119,18 @@ class PostgresQueue:
     ) -> list[Claim]:
         given = (worker, list(agents), lease, per_tenant, most, self._engine)
         rows = await self._perform("claim a run from", Once(_fetched(_CLAIM, given)))
-        return [_claim(worker, row) for row in rows]
+        return [claim for claim in [await self._opened(worker, row) for row in rows] if claim is not None]
 
-    async def take(self, run: str, worker: str, lease: float) -> Claim | None:
-        """Claim this job, whoever has it: whoever sent us has given them up. None when it is over, or unknown."""
-        given = (run, worker, lease, self._engine)
-        rows = await self._perform(f"take run {run} from", Once(_fetched(_TAKE, given)))
-        return _claim(worker, rows[0]) if rows else None
+    async def _opened(self, worker: str, row: Sequence[Any]) -> Claim | None:
+        """The claim with its task readable. A worker without the key gives the job back, for one that has it."""
+        token, until, orders, *job = row
+        try:
+            task = _task(job, self._seal)
+        except Sealed as error:
+            _log.warning("run %s is left to a worker that has the key: %s", job[0], error)
+            await self.release(Claim(_job(job, ""), worker, token, until), until + SEALED_PAUSE)
+            return None
+        return Claim(_job(job, task), worker, token, until, orders)
 
     async def begin(self, claim: Claim, step: str) -> Crashes | None:
         given = (step, step, claim.job.run, claim.token)
@@ -182,19 +189,34 @@ class PostgresQueue:
 
     async def look(self, run: str) -> JobRow | None:
         rows = await self._all(f"look for run {run} in", f"{_LOOK} WHERE run = %s", (run,))
-        return _row(rows[0]) if rows else None
+        return _row(rows[0], self._seal) if rows else None
 
     async def jobs(self, states: Collection[JobState] = (), limit: int = 100) -> list[JobRow]:
         text: LiteralString = f"{_LOOK} WHERE %s::text[] IS NULL OR state = ANY (%s) ORDER BY id DESC LIMIT %s"
         wanted = list(states) or None
-        return [_row(row) for row in await self._all("list the jobs of", text, (wanted, wanted, limit))]
+        return [_row(row, self._seal) for row in await self._all("list the jobs of", text, (wanted, wanted, limit))]
 
     async def workers(self) -> list[WorkerRow]:
         text = "SELECT worker, slots, busy, lag, health, started_at, beat_at, until FROM worker ORDER BY 6, 1"
         rows = await self._all("list the workers of", text, ())
         return [WorkerRow(WorkerBeat(*row[:5]), *row[5:]) for row in rows]
 
-    # ── what an engine that dispatches has missed ────────────────────────────────────────────────────────
+    async def _all(self, doing: str, text: LiteralString, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return await self._perform(doing, _fetched(text, values))
+
+    async def _changed(self, doing: str, text: LiteralString, values: Sequence[Any]) -> int:
+        return await self._perform(doing, lambda connection: connection.execute(text, values).rowcount)
+
+
+class PostgresSentQueue(PostgresQueue):
+    """The same for jobs that another engine brings to the workers: `take` claims the one it has sent, and the rest
+    tells that engine what it has missed."""
+
+    async def take(self, run: str, worker: str, lease: float) -> Claim | None:
+        """Claim this job, whoever has it: whoever sent us has given them up. None when it is over, or unknown."""
+        given = (run, worker, lease, self._engine)
+        rows = await self._perform(f"take run {run} from", Once(_fetched(_TAKE, given)))
+        return await self._opened(worker, rows[0]) if rows else None
 
     async def handed(self, run: str) -> None:
         """The engine has the id of this job."""
@@ -208,37 +230,38 @@ class PostgresQueue:
         """Jobs that wait for a person, although the log of their run has gone on."""
         return [row[0] for row in await self._all("look through", _ANSWERED, (self._engine, limit))]
 
-    async def _all(self, doing: str, text: LiteralString, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return await self._perform(doing, _fetched(text, values))
-
-    async def _changed(self, doing: str, text: LiteralString, values: Sequence[Any]) -> int:
-        return await self._perform(doing, lambda connection: connection.execute(text, values).rowcount)
-
 
 def _fetched(text: LiteralString, values: Sequence[Any]) -> Callable[[Connection], list[tuple[Any, ...]]]:
     return lambda connection: connection.execute(text, values).fetchall()
 
 
-def _columns(job: Job) -> tuple[Any, ...]:
-    task = job.task.encode(errors="surrogatepass")
+def _columns(job: Job, seal: Seal) -> tuple[Any, ...]:
+    task = seal.close(job.task.encode(errors="surrogatepass"), _place(job.run))
     return (
         *(job.run, job.agent, task, job.task_type, job.conversation),
         *(job.tenant, job.priority, job.due, job.key),
     )
 
 
-def _job(columns: Sequence[Any]) -> Job:
-    run, agent, task, *rest = columns
-    return Job(run, agent, bytes(task).decode(errors="surrogatepass"), *rest)
+def _place(run: str) -> str:
+    return f"the task of run {run} in the queue"
 
 
-def _claim(worker: str, row: Sequence[Any]) -> Claim:
-    token, until, orders, *job = row
-    return Claim(_job(job), worker, token, until, orders)
+def _task(columns: Sequence[Any], seal: Seal) -> str:
+    return seal.open(bytes(columns[2]), _place(columns[0])).decode(errors="surrogatepass")
 
 
-def _row(columns: Sequence[Any]) -> JobRow:
-    job = _job(columns[:9])
+def _job(columns: Sequence[Any], task: str) -> Job:
+    run, agent, _, *rest = columns
+    return Job(run, agent, task, *rest)
+
+
+def _row(columns: Sequence[Any], seal: Seal) -> JobRow:
+    try:
+        task = _task(columns, seal)
+    except Sealed:
+        task = SHOWN
+    job = _job(columns[:9], task)
     state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent = columns[9:]
     turn = None if beat_at is None else TurnBeat(job.run, token, beat_at, waiting_for, silent)
     return JobRow(job, state, worker, Crashes(here, total), enqueued_at, until, orders, reason, turn)

@@ -7,7 +7,7 @@ changed nothing, so that the others of the group are not troubled. The transacti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, LiteralString
 
@@ -18,6 +18,8 @@ from capataz.ports import Lease, RunRow
 from capataz.stores.fence import check_fence
 from capataz.stores.index import Progress, shown
 from capataz.stores.postgres_server import Connection
+from capataz.stores.sealing import OPEN, Seal
+from capataz.stores.sqlite_tables import place
 
 _PROGRESS = (
     "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"
@@ -48,6 +50,7 @@ class Append:
     first_seq: int
     events: Sequence[Event]
     bodies: Sequence[bytes]
+    seal: Seal = OPEN
     unsure: bool = False
     """It was sent before, and the connection broke before the server said whether it was committed."""
 
@@ -120,7 +123,9 @@ def _grow(log: _Log, one: Append) -> None:
     for event in one.events:
         log.progress.fold(event)
         if isinstance(event.fact, RunStarted):
-            log.started = shown(one.lease.run, event.fact)
+            started = shown(one.lease.run, event.fact)
+            task = one.seal.close_text(started.task, f"run {one.lease.run}, its task")
+            log.started = replace(started, task=task)
 
 
 def _write(connection: Connection, taken: Sequence[tuple[int, Append]], logs: Any) -> None:
@@ -140,11 +145,12 @@ def _write(connection: Connection, taken: Sequence[tuple[int, Append]], logs: An
             cursor.executemany(_NAME, names)
 
 
-def read(connection: Connection, run: str, after: int) -> list[Event]:
+def read(connection: Connection, run: str, after: int, seal: Seal) -> list[Event]:
     found = connection.execute("SELECT id, events FROM run WHERE run = %s", (run,)).fetchone()
     if found is None or found[1] == 0:
         raise NotFound(f"there is no run {run} in this store")
-    return [decode(seq, at, body) for seq, at, body in connection.execute(_READ, (found[0], after), binary=True)]
+    kept = connection.execute(_READ, (found[0], after), binary=True)
+    return [decode(seq, at, seal.open(body, place(run, seq))) for seq, at, body in kept]
 
 
 def rows(
@@ -154,6 +160,7 @@ def rows(
     outcome: str | None,
     root: str | None,
     before: float | None,
+    seal: Seal,
 ) -> list[RunRow]:
     filters: dict[LiteralString, str | float | None] = {
         "agent = %s": agent,
@@ -168,11 +175,12 @@ def rows(
     found = connection.execute(
         f"{_ROWS} WHERE {where} ORDER BY started_at DESC, id DESC LIMIT %s", (*asked.values(), limit), binary=True
     )
-    return [_row(columns) for columns in found]
+    return [_row(columns, seal) for columns in found]
 
 
-def _row(columns: Sequence[Any]) -> RunRow:
+def _row(columns: Sequence[Any], seal: Seal) -> RunRow:
     run, agent, task, model, root, parent, conversation, task_type, *rest = columns
+    task = seal.shown(task, f"run {run}, its task")
     started = RunStarted(
         run, agent, task, model=model, root=root, parent=parent, conversation=conversation, task_type=task_type
     )

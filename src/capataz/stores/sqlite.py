@@ -28,6 +28,7 @@ from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.spans import SqlSpans
+from capataz.stores.sqlite_erasing import SqliteErasures
 from capataz.stores.sqlite_file import Synchronous, compact, empty_write_ahead, open_file
 from capataz.stores.sqlite_rekey import rekey
 from capataz.stores.sqlite_thread import Hand
@@ -83,6 +84,10 @@ class SqliteStore:
         count = await rekey(self._perform, seal)
         await asyncio.to_thread(compact, self.path, self._busy)
         return count
+
+    def erasures(self) -> SqliteErasures:
+        """Takes what was said out of logs that are over."""
+        return SqliteErasures(self._perform, self.seal, partial(empty_write_ahead, self.path, self._busy))
 
     def spans(self) -> SqlSpans:
         """Where spans of other runtimes are kept, in the same file."""
