@@ -70,7 +70,7 @@ def diagnose(
     examiner_for(text)  # a mistake in the file shows before anything is read
     work = Work(paths, partial(_Part, text), _step, kinds=classes(kinds))
     screen = console(stderr=True)
-    totals, report = _read(work, jobs or _jobs(paths), screen)
+    totals, report = _read(work, jobs or jobs_for(paths), screen)
     reading = report.as_json()
     if html is not None:
         title = ", ".join(path.resolve().name or str(path) for path in paths[:3]) + (
@@ -154,7 +154,7 @@ def classes(said: Sequence[str]) -> dict[str, Kind]:
     return found
 
 
-def _jobs(paths: Sequence[Path]) -> int:
+def jobs_for(paths: Sequence[Path]) -> int:
     """One process for a few small files; their start would take longer than the work."""
     if all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) < _SMALL // 8:
         return 1

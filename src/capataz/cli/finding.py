@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from capataz.agent import Agent
@@ -46,27 +47,41 @@ def find_app(named: str, store: str | None) -> tuple[App, tuple[Agent, ...]]:
     return found, found.agents
 
 
+def find_function(named: str) -> Callable[..., object]:
+    """The function of "module:name", imported from the current folder first. It is not called."""
+    module, name = _module(named, "a function: write MODULE:FUNCTION, for example checks:went_well")
+    found: object = getattr(module, name, None)
+    if not callable(found):
+        raise Misuse(f"{named!r} is no function")
+    return found
+
+
 def _load(named: str) -> object:
     """What "module:name" names."""
+    module, name = _module(named, "an agent: write MODULE:AGENT, for example shop:support")
+    found: object = getattr(module, name, None)
+    if found is None:
+        known = [key for key, value in vars(module).items() if isinstance(value, Agent)]
+        raise Misuse(f"{module.__name__!r} has no {name!r}; its agents are: {', '.join(known) or 'none'}")
+    if callable(found):
+        found = cast("Callable[[], object]", found)()
+    return found
+
+
+def _module(named: str, what: str) -> tuple[ModuleType, str]:
+    """The module of "module:name", and the name."""
     module_name, colon, name = named.partition(":")
     if not colon or not module_name or not name:
-        raise Misuse(f"{named!r} does not name an agent: write MODULE:AGENT, for example shop:support")
+        raise Misuse(f"{named!r} does not name {what}")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        module = import_module(module_name)
+        return import_module(module_name), name
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise Misuse(f"there is no module {module_name!r} in this folder or among the installed packages") from error
-    found: object = getattr(module, name, None)
-    if found is None:
-        known = [key for key, value in vars(module).items() if isinstance(value, Agent)]
-        raise Misuse(f"{module_name!r} has no {name!r}; its agents are: {', '.join(known) or 'none'}")
-    if callable(found):
-        found = cast("Callable[[], object]", found)()
-    return found
 
 
 def open_existing(url: str | None) -> Store:

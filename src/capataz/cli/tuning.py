@@ -1,0 +1,148 @@
+"""What `capataz tune` reads: runs, and how each of them really went.
+
+The record itself may say it, a table of the user's, or a function of the user's. In a store of our own a run that ended
+completed went well; one that was answered says neither.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capataz.events.facts import RunEnded
+from capataz.guards.watch import Watch
+from capataz.ingest.build import ImportedRun, Origin
+from capataz.lens.tune import Curves, Prober, Trial
+from capataz.mistakes import Misuse
+from capataz.policy.policy import Policy
+from capataz.policy.thresholds import enabled_guards
+
+if TYPE_CHECKING:
+    from capataz.ports import Store
+
+Labeller = Callable[[ImportedRun], bool | None]
+GOOD = frozenset(("1", "true", "yes", "good", "success", "succeeded", "completed", "passed", "pass", "ok"))
+BAD = frozenset(("0", "false", "no", "bad", "failure", "failed", "partial", "aborted", "fail", "error"))
+_ENDS: Mapping[str, bool] = {"completed": True, "partial": False, "aborted": False, "escalated": False}
+
+
+@dataclass(slots=True)
+class Part:
+    """What one worker fills. `policies` are texts; the curves are drawn under the first of them, where `probing`."""
+
+    policies: tuple[str, ...]
+    labels: str = ""
+    probing: bool = True
+    curves: Curves = field(default_factory=Curves)
+    trials: list[Trial] = field(default_factory=list[Trial])
+
+    def __post_init__(self) -> None:
+        self.trials = [Trial() for _ in self.policies]
+
+
+def put(part: Part, run: ImportedRun) -> None:
+    """Take one run in."""
+    label = labeller(part.labels)(run)
+    if part.probing:
+        part.curves.add(run.events, label, _prober(part.policies[0]))
+    if label is None:
+        return
+    for text, trial in zip(part.policies, part.trials, strict=True):
+        rules, watch = _rules(text)
+        trial.add(run.source_format, run.events, label, watch, rules.modes)
+
+
+@cache
+def _rules(text: str) -> tuple[Policy, Watch]:
+    rules = Policy.from_toml(text, "--policy") if text else Policy()
+    return rules, Watch(enabled_guards(rules))
+
+
+@cache
+def _prober(text: str) -> Prober:
+    rules, _ = _rules(text)
+    return Prober(rules.thresholds, rules.modes)
+
+
+@cache
+def labeller(said: str) -> Labeller:
+    """What says how a run went: the record ("", the default), a CSV file, or "module:function".
+
+    Raises `Misuse` where the file or the function is not there or cannot be used.
+    """
+    if not said:
+        return recorded
+    if Path(said).suffix.lower() in (".csv", ".tsv") or Path(said).is_file():
+        return _from_table(Path(said))
+    from capataz.cli.finding import find_function
+
+    found = find_function(said)
+
+    def label(run: ImportedRun) -> bool | None:
+        told = found(run)
+        if told is not None and not isinstance(told, bool):
+            raise Misuse(f"{said} said {told!r} of run {run.id!r}: give True, False or None")
+        return told
+
+    return label
+
+
+def recorded(run: ImportedRun) -> bool | None:
+    """What the record says: a label, or for a run of our own its outcome."""
+    if run.label is not None or run.source_format != "capataz":
+        return run.label
+    ended = next((event.fact for event in reversed(run.events) if isinstance(event.fact, RunEnded)), None)
+    return None if ended is None else _ENDS.get(ended.outcome)
+
+
+def _from_table(path: Path) -> Labeller:
+    """Run ids in the column `run` (or the first), outcomes in `label` (or the second)."""
+    if not path.is_file():
+        raise Misuse(f"--label: there is no file {path}")
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        rows = list(csv.reader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
+    head = [name.strip().lower() for name in rows[0]] if rows else []
+    named = "run" in head and "label" in head
+    run_at, label_at = (head.index("run"), head.index("label")) if named else (0, 1)
+    known: dict[str, bool] = {}
+    for number, row in enumerate(rows[named:], 1 + named):
+        if len(row) <= max(run_at, label_at):
+            continue
+        word = row[label_at].strip().lower()
+        if word not in GOOD | BAD | {""}:
+            raise Misuse(f"{path}:{number}: {word!r} is no outcome: write true or false (or leave it empty)")
+        if word:
+            known[row[run_at].strip()] = word in GOOD
+    if not known:
+        raise Misuse(f"{path} labels no run: give the columns run,label")
+    return lambda run: known.get(run.id)
+
+
+async def stored(store: Store, most: int) -> list[str]:
+    """Ids of the newest runs of a store."""
+    return [row.run for row in await store.runs(most)]
+
+
+async def read_stored(store: Store, run: str) -> ImportedRun:
+    """A run of a store as if it had been read from a file."""
+    return ImportedRun(run, "capataz", Origin("store"), await store.read(run), times_known=True)
+
+
+def share(text: str) -> float:
+    """A share as people write it.
+
+    >>> share("0.4%"), share("0.004")
+    (0.004, 0.004)
+    """
+    percent = text.strip().endswith("%")
+    try:
+        value = float(text.strip().rstrip("%").strip()) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise Misuse(f"--max-killed {text!r}: write a share of the good runs, for example 0.4% or 0.004")
+    return value
