@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capataz import Aborted, Agent, Answered, App, Completed, Escalated, Fault, Misuse, Partial, tool
+from capataz import Aborted, Agent, Answered, App, Completed, Escalated, Fault, Misuse, tool
 from capataz.events.facts import RunResumed, ToolFinished, WaitEnded, WaitStarted
 from capataz.mistakes import NotFound, StoreError
 from capataz.policy.policy import Policy
@@ -213,23 +213,30 @@ async def test_a_worker_that_stops_lets_runs_reach_their_next_step(yard: Yard) -
 
 
 async def test_ten_deployments_do_not_use_a_run_up(yard: Yard) -> None:
-    @tool(kind="read")
-    async def look() -> str:
-        await asyncio.sleep(0.05)
-        return "nothing yet"
+    begun = asyncio.Event()
 
-    agent = Agent("looker", ScriptedModel(*[calls(("look", {}))] * 3, says("done")), tools=[look], role="talking")
+    @tool(kind="read")
+    async def look(n: int) -> str:
+        begun.set()
+        await asyncio.sleep(0.02)
+        return f"found {n}"
+
+    model = ScriptedModel(*(calls(("look", {"n": n})) for n in range(11)), says("done"))
+    agent = Agent("looker", model, tools=[look], role="talking")
     handle = await agent.asubmit("look", app=yard.app)
     for _ in range(10):
+        begun.clear()
         shift = yard.app.worker(agent, terms=Terms(crashes=1, pace=QUICK))
         working = asyncio.create_task(shift.work())
-        await until(lambda shift=shift: shift.busy > 0)  # type: ignore[misc]
+        async with asyncio.timeout(10):
+            await begun.wait()
         shift.stop()
         await working
-        if await handle.apoll() is not None:
-            break
+        assert await handle.apoll() is None
     await yard.work(agent, crashes=1)
-    assert isinstance(await handle.apoll(), Answered | Partial)
+    assert isinstance(await handle.apoll(), Answered)
+    facts = await yard.facts(handle.run)
+    assert sum(isinstance(fact, RunResumed) for fact in facts) == 10
     assert (await yard.row(handle.run)).crashes.total == 0
 
 
