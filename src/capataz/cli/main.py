@@ -43,7 +43,6 @@ COMMANDS: Mapping[str, Home] = {
     "accounts": Home("capataz.cli.accounts:accounts", "What tenants, users and agents may spend."),
     "rekey": Home("capataz.cli.rekey:rekey", "Write what a store keeps anew under another key."),
     "erase": Home("capataz.cli.erase:erase", "Take what was said out of runs that are over; digests stay."),
-    "erase": Home("capataz.cli.erase:erase", "Take what was said out of runs that are over; digests stay."),
     "policy": Home("capataz.cli.policy:policy", "Check a policy file; show each number and where it comes from."),
     "models": Home("capataz.cli.models:models", "What models have refused, as lines for the capability table."),
     "guards": Home("capataz.cli.guards:guards", "Try the guards on labelled histories."),
