@@ -234,6 +234,13 @@ class App:
             await asyncio.to_thread(load)
         return agent.prepare(self)
 
+    def _share(self, mask: Mask) -> None:
+        """One mask at every exit: whoever watches runs and was given none of its own uses this App's."""
+        for observer in self.observers:
+            use_mask: Callable[[object], None] | None = getattr(observer, "use_mask", None)
+            if use_mask is not None:
+                use_mask(mask.value)
+
     def _hook(self, url: str) -> Webhook:
         from capataz.runtime.webhook import Webhook
         from capataz.runtime.world import RealClock
@@ -284,10 +291,11 @@ class App:
             purse = Purse(accounts, clock, self._limits) if accounts is not None else None
             if purse is None and self._limits:
                 raise Misuse(f"{self.store_url} keeps no accounts: leave out App(accounts=...)")
+            privacy = privacy_of(self._mask)
+            if privacy is not None:
+                self._share(privacy.mask)
             gateway = Gateway(clock, self._prices, purse=purse)
-            around = Surroundings(
-                gateway, clock, chance, Threads(), privacy=privacy_of(self._mask), faults=self._faults
-            )
+            around = Surroundings(gateway, clock, chance, Threads(), privacy=privacy, faults=self._faults)
             owner = f"{platform.node()}-{os.getpid()}-{chance.identity()}"
             hook = self._webhook
             tell = hook.tell if hook is not None else None

@@ -81,7 +81,9 @@ def _compress(state: State, window: int | None) -> tuple[Command, ...]:
     cut = cut_point(transcript.messages, state.started.keep_last if state.started is not None else 8)
     upto = transcript.position(cut)
     covered = transcript.coverable(cut)
-    new = sum(_size(message) for message in covered)
+    # What a summary was asked for in vain is not new: it is tried again together with what is.
+    tried = max(transcript.head, transcript.head + state.compress_tried - transcript.gone)
+    new = sum(_size(message) for message in transcript.messages[tried:cut])
     least = LEAST_NEW * window if window is not None else 1
     if not covered or upto <= state.compress_tried or new < least:
         return ()

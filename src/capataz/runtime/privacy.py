@@ -7,21 +7,19 @@ fold over the texts that left: a fresh process that sends the same texts again g
 from __future__ import annotations
 
 import os
-import re
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from capataz.events.facts import JSON, Fault, RunStarted
 from capataz.models.masking import Masking
+from capataz.privacy.configured import environment_secrets as environment_secrets
 from capataz.privacy.found import SECRETS
 from capataz.privacy.mask import Mask
 from capataz.privacy.pseudonyms import Pseudonyms
 
 KEPT_THREADS = 1000
 """Conversations whose placeholders are kept in memory; an older one is numbered anew when it comes back."""
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$")
-_SHORTEST_SECRET = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +62,3 @@ def privacy_of(mask: Mask | bool) -> Privacy | None:
     known = environment_secrets(os.environ)
     secrets = Mask(known, classes=SECRETS)
     return Privacy(Mask(known) if mask is True else mask, secrets)
-
-
-def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of variables whose names say that they are secret."""
-    return tuple(
-        value
-        for name, value in environment.items()
-        if _SECRET_NAME.search(name.upper()) and len(value.strip()) >= _SHORTEST_SECRET
-    )

@@ -11,6 +11,7 @@ than it has to be: long texts are cut, after they were masked, since half a key 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from typing import TextIO
 from capataz.events.facts import JSON, Event, RunEnded, RunStarted
 from capataz.events.plain import to_json
 from capataz.lens.spans_marks import Masking
+from capataz.privacy.configured import environment_secrets
 from capataz.telemetry.json_entries import CONTENT, Fields, entry_of
 
 SCHEMA = 1
@@ -72,6 +74,10 @@ class JsonLines:
         self._stream, self._write = stream or sys.stderr, Writing(mask, content)
         self._debug, self._entries = debug, Entries()
 
+    def use_mask(self, mask: Masking) -> None:
+        """The App's mask, where none was given: one mask at every exit."""
+        self._write.use_mask(mask)
+
     def __call__(self, run: str, event: Event) -> None:
         entry = self._entries.entry(run, event)
         if self._debug or entry["level"] != "debug":
@@ -122,7 +128,11 @@ class Writing:
     """Fields to a line: content out where it is not wanted, masked, cut, on one line of ASCII-safe JSON."""
 
     def __init__(self, mask: Masking | None, content: bool) -> None:
-        self._mask, self._content = mask or _own_mask(), content
+        self._mask, self._content, self._own = mask or _own_mask(), content, mask is not None
+
+    def use_mask(self, mask: Masking) -> None:
+        if not self._own:
+            self._mask = mask
 
     def line(self, entry: Fields) -> str:
         wanted = entry if self._content else {name: entry[name] for name in entry if name not in CONTENT}
@@ -149,4 +159,4 @@ def _cut(value: JSON) -> JSON:
 def _own_mask() -> Masking:
     from capataz.privacy.mask import Mask
 
-    return Mask().value
+    return Mask(environment_secrets(os.environ)).value

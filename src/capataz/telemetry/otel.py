@@ -10,6 +10,7 @@ and addresses are the SDK's. It needs the extra `capataz[otel]`, and may never h
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from capataz.lens.spans import Spans
 from capataz.lens.spans_marks import Masking
 from capataz.lens.spans_names import SCHEMA_URL, Semconv
 from capataz.mistakes import Misuse
+from capataz.privacy.configured import environment_secrets
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -63,12 +65,17 @@ class OpenTelemetry:
     ) -> None:
         self._exporting = _exporting(tracer_provider)
         self._meters: Meters = _meters(meter_provider, semconv)
-        self._content, self._mask = content, mask or _own_mask()
+        self._content, self._mask, self._own = content, mask or _own_mask(), mask is not None
         self._semconv: Semconv = semconv
         self._runs: OrderedDict[str, _Watched] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"OpenTelemetry(content={self._content}, semconv={self._semconv!r})"
+
+    def use_mask(self, mask: Masking) -> None:
+        """The App's mask, where none was given: one mask at every exit."""
+        if not self._own:
+            self._mask = mask
 
     def __call__(self, run: str, event: Event) -> None:
         """A fact has been recorded."""
@@ -175,4 +182,4 @@ def _version() -> str:
 def _own_mask() -> Masking:
     from capataz.privacy.mask import Mask
 
-    return Mask().value
+    return Mask(environment_secrets(os.environ)).value
