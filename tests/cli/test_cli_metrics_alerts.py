@@ -178,10 +178,11 @@ def test_a_run_logs_json_and_sends_spans(tmp_path: Path, monkeypatch: pytest.Mon
     words = ["run", "logged_agent:agent", "go", "--store", "memory:", "--log-json", "--otel", "--json"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith('{"v"')]
     assert [line["event"] for line in lines] == ["run.started", "model.replied", "run.ended"]
     assert "ana@example.com" not in done.stderr
-    assert '"name": "invoke_agent a"' in done.stdout
+    assert '"name": "invoke_agent a"' in done.stderr
+    assert json.loads(done.stdout)["outcome"] == "answered", "one JSON value and nothing else"
 
 
 def test_an_exporter_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ in batches and metrics every minute to `OTEL_EXPORTER_OTLP_ENDPOINT`, over HTTP.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ def _spans(env: Mapping[str, str]) -> SpanExporter | None:
         case "console":
             from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
-            return ConsoleSpanExporter()
+            return ConsoleSpanExporter(out=sys.stderr)
         case _:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -84,7 +85,7 @@ def _metrics(env: Mapping[str, str]) -> MetricReader | None:
         case "none":
             return None
         case "console":
-            return PeriodicExportingMetricReader(ConsoleMetricExporter())
+            return PeriodicExportingMetricReader(ConsoleMetricExporter(out=sys.stderr))
         case _:
             from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
