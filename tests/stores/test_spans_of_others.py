@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from capataz.events.facts import Event, Fact, MessageReceived, RunStarted
 from capataz.mistakes import Fenced, Misuse
 from capataz.ports import KeptSpan, RecordStore
 from capataz.stores.memory import MemoryStore
+from capataz.stores.sealing import Seal
 from capataz.stores.sqlite import SqliteStore
 
 
@@ -63,7 +65,10 @@ async def test_a_trace_is_settled_unless_news_came_in_between_and_then_forgotten
 
 
 def record(*texts: str, source: str = "otel") -> list[Event]:
-    facts: list[Fact] = [RunStarted("r", "a", "task", source=source), *(MessageReceived("user", text) for text in texts)]
+    facts: list[Fact] = [
+        RunStarted("r", "a", "task", source=source),
+        *(MessageReceived("user", text) for text in texts),
+    ]
     return [Event(seq, float(seq), fact) for seq, fact in enumerate(facts)]
 
 
@@ -96,3 +101,14 @@ async def test_whoever_lost_the_run_rewrites_nothing(store: RecordStore) -> None
         await store.rewrite(old, record("b"))
     assert await store.read("r") == record("a")
     await store.close()
+
+
+async def test_what_spans_say_is_sealed_where_there_is_a_key_and_repeats_are_still_none(tmp_path: Path) -> None:
+    seal = Seal([base64.urlsafe_b64encode(bytes(32)).decode()])
+    store = SqliteStore(tmp_path / "log.db", seal=seal)
+    book = store.spans()
+    assert (await book.keep([span(body=b"a canary")], 1.0, 10))[0] == frozenset({"t"})
+    assert (await book.keep([span(body=b"a canary")], 2.0, 10))[0] == frozenset()
+    assert [kept.body for kept in await book.of("t")] == [b"a canary"]
+    await store.close()
+    assert all(b"canary" not in path.read_bytes() for path in tmp_path.iterdir())  # noqa: ASYNC240 - it is a test

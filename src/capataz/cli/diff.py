@@ -8,13 +8,13 @@ import click
 from rich.text import Text
 
 from capataz.cli.finding import find_run, open_existing
+from capataz.cli.masking import reveal as reveal_option, shower as shown
 from capataz.cli.options import as_json as json_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON, Event
 from capataz.lens.diff import Diff, Row, diff as compare
 from capataz.lens.masked import Shower
 from capataz.lens.words import short
-from capataz.privacy.mask import Mask
 
 DIFFERENT = 1
 """Exit status where the runs part, as `diff` has it."""
@@ -26,11 +26,11 @@ _SIGNS = {"same": " ", "differs": "≠", "gone": "-", "new": "+"}
 @click.argument("b")
 @store_option
 @click.option("--all", "everything", is_flag=True, help="Also what is the same, not only what surrounds a difference.")
-@click.option("--no-mask", is_flag=True, help="Show personal data and secrets as they are.")
+@reveal_option
 @json_option
 @click.pass_context
 def diff(
-    context: click.Context, a: str, b: str, store: str | None, everything: bool, no_mask: bool, as_json: bool
+    context: click.Context, a: str, b: str, store: str | None, everything: bool, reveal: bool, as_json: bool
 ) -> None:
     """Lay runs A and B side by side: aligned by role, tool and arguments, then compared value by value.
 
@@ -43,7 +43,7 @@ def diff(
     """
     left, right = asyncio.run(_read(store, a, b))
     found = compare(left, right)
-    shower = Shower(None if no_mask else Mask())
+    shower = shown(reveal)
     if as_json:
         print_json(diff_json(found, shower))
     else:

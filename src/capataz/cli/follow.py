@@ -10,21 +10,20 @@ import click
 import orjson
 
 from capataz.cli.finding import find_run, open_existing
+from capataz.cli.masking import shower
 from capataz.cli.progress import Progress
 from capataz.cli.render import console
 from capataz.events.codec import to_line
 from capataz.events.facts import EscalationAnswered, Event, RunEnded, RunEscalated, RunStarted
-from capataz.lens.masked import Shower
 from capataz.lens.words import line
-from capataz.privacy.mask import Mask
 
 PAUSE = 0.3
 """Seconds between two looks."""
 
 
-async def follow(run: str, url: str | None, as_json: bool, pause: float = PAUSE) -> None:
+async def follow(run: str, url: str | None, as_json: bool, reveal: bool = False, pause: float = PAUSE) -> None:
     """Print what is there and then what comes, until the run has ended or waits for a person."""
-    shower, tell = Shower(Mask()), _teller(as_json)
+    mask, tell = shower(reveal), _teller(as_json)
     store = open_existing(url)
     try:
         events = await find_run(store, run)
@@ -33,7 +32,7 @@ async def follow(run: str, url: str | None, as_json: bool, pause: float = PAUSE)
         over, last = False, -1
         while True:
             for event in events:
-                tell(whole, shower.event(event))
+                tell(whole, mask.event(event))
                 over, last = _over(event), event.seq
             if over:
                 return

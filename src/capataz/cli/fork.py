@@ -14,15 +14,14 @@ from capataz.agent import Agent
 from capataz.app import App, read_policy
 from capataz.cli.exits import EXITS
 from capataz.cli.finding import find_agent, find_run, open_existing
+from capataz.cli.masking import shower as shown
 from capataz.cli.options import as_json as json_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.cli.run import outcome_json, print_outcome
 from capataz.events.facts import JSON, Event, RunStarted
 from capataz.lens.fork import Edit, steps_to_fork
-from capataz.lens.masked import Shower
 from capataz.mistakes import Misuse
 from capataz.outcome import Outcome
-from capataz.privacy.mask import Mask
 from capataz.runtime.fork import fork as go_on
 
 _file = click.Path(dir_okay=False, exists=True, path_type=Path)
@@ -112,7 +111,7 @@ async def _fork(app: App, agent: Agent, run: str, step: int, edit: Edit, allow_a
 
 def _offer(events: list[Event], as_json: bool) -> None:
     """The steps a run can be forked at."""
-    shower = Shower(Mask())
+    shower = shown()
     steps = [(seq, shower.text(words)) for seq, words in steps_to_fork(events)]
     if as_json:
         print_json([{"step": seq, "what": words} for seq, words in steps])

@@ -38,7 +38,7 @@ def show(run: str, store: str | None, html: Path | None, follow: bool, reveal: b
     if follow:
         from capataz.cli.follow import follow as go_on
 
-        asyncio.run(go_on(run, store, as_json))
+        asyncio.run(go_on(run, store, as_json, reveal))
         return
     events = shower(reveal).events(asyncio.run(_read(run, store)))
     if html is not None:

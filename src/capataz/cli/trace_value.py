@@ -7,12 +7,12 @@ import asyncio
 import click
 
 from capataz.cli.finding import find_run, open_existing
+from capataz.cli.masking import reveal as reveal_option, shower as shown
 from capataz.cli.options import as_json as json_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON, Event
 from capataz.lens.masked import Shower
 from capataz.lens.provenance import Provenance, excerpt, provenance
-from capataz.privacy.mask import Mask
 
 UNSOURCED = 1
 """Exit status where nothing outside the model said the value first."""
@@ -22,10 +22,10 @@ UNSOURCED = 1
 @click.argument("value")
 @click.argument("run", default="last")
 @store_option
-@click.option("--no-mask", is_flag=True, help="Show personal data and secrets as they are.")
+@reveal_option
 @json_option
 @click.pass_context
-def trace(context: click.Context, value: str, run: str, store: str | None, no_mask: bool, as_json: bool) -> None:
+def trace(context: click.Context, value: str, run: str, store: str | None, reveal: bool, as_json: bool) -> None:
     """Follow VALUE (a number, date, id or address) through RUN: its first source, then everything downstream.
 
     Exact after normalising: 1,250.00 is 1250. Exit status 0: something outside said it first; 1: it has no source,
@@ -35,7 +35,7 @@ def trace(context: click.Context, value: str, run: str, store: str | None, no_ma
       capataz trace 39.50 01K6Z
     """
     found = provenance(asyncio.run(_read(store, run)), value)
-    shower = Shower(None if no_mask else Mask())
+    shower = shown(reveal)
     if as_json:
         print_json(_json(found, shower))
     else:

@@ -13,11 +13,11 @@ from functools import partial
 
 from capataz.ports import KeptSpan
 from capataz.stores.queue import Perform
+from capataz.stores.sealing import OPEN, Seal
 
 _KEEP = (
     "INSERT INTO span (trace, span, ended, body) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (trace, span) DO UPDATE SET ended = excluded.ended, body = excluded.body "
-    "WHERE excluded.ended > span.ended OR (excluded.ended = span.ended AND excluded.body <> span.body)"
+    "ON CONFLICT (trace, span) DO UPDATE SET ended = excluded.ended, body = excluded.body"
 )
 _NEWS = (
     "INSERT INTO trace (trace, last) VALUES (?, ?) "
@@ -27,15 +27,16 @@ _NEWS = (
 
 @dataclass(frozen=True, slots=True)
 class SqlSpans:
-    """A `SpanBook` on the tables of `schema/sqlite-004.sql`."""
+    """A `SpanBook` on the tables of `schema/sqlite-004.sql`. `seal` encrypts what the spans say."""
 
     perform: Perform
+    seal: Seal = OPEN
 
     async def keep(self, spans: Sequence[KeptSpan], now: float, most: int) -> tuple[frozenset[str], int]:
-        return await self.perform("keep spans in", partial(_keep, spans=spans, now=now, most=most))
+        return await self.perform("keep spans in", partial(_keep, spans=spans, now=now, most=most, seal=self.seal))
 
     async def of(self, trace: str) -> list[KeptSpan]:
-        return await self.perform("read spans from", partial(_of, trace=trace), reads=True)
+        return await self.perform("read spans from", partial(_of, trace=trace, seal=self.seal), reads=True)
 
     async def open(self, before: float, limit: int = 100) -> list[tuple[str, float]]:
         return await self.perform("list traces in", partial(_open, before=before, limit=limit), reads=True)
@@ -48,7 +49,7 @@ class SqlSpans:
 
 
 def _keep(
-    connection: sqlite3.Connection, spans: Sequence[KeptSpan], now: float, most: int
+    connection: sqlite3.Connection, spans: Sequence[KeptSpan], now: float, most: int, seal: Seal
 ) -> tuple[frozenset[str], int]:
     room: dict[str, int] = {}
     changed: set[str] = set()
@@ -57,22 +58,40 @@ def _keep(
         if span.trace not in room:
             (count,) = connection.execute("SELECT count(*) FROM span WHERE trace = ?", (span.trace,)).fetchone()
             room[span.trace] = most - count
-        known = connection.execute(
-            "SELECT 1 FROM span WHERE trace = ? AND span = ?", (span.trace, span.span)
-        ).fetchone()
+        known = _known(connection, span, seal)
         if known is None and room[span.trace] <= 0:
             refused += 1
-            continue
-        room[span.trace] -= known is None
-        if connection.execute(_KEEP, (span.trace, span.span, span.ended, span.body)).rowcount:
+        elif known is None or _is_news(span, known):
+            room[span.trace] -= known is None
+            body = seal.close(span.body, _place(span.trace, span.span))
+            connection.execute(_KEEP, (span.trace, span.span, span.ended, body))
             changed.add(span.trace)
     connection.executemany(_NEWS, [(trace, now) for trace in changed])
     return frozenset(changed), refused
 
 
-def _of(connection: sqlite3.Connection, trace: str) -> list[KeptSpan]:
-    rows = connection.execute("SELECT trace, span, ended, body FROM span WHERE trace = ?", (trace,))
-    return [KeptSpan(*row) for row in rows]
+def _place(trace: str, span: str) -> str:
+    """What a sealed body is bound to."""
+    return f"span {span} of trace {trace}"
+
+
+def _known(connection: sqlite3.Connection, span: KeptSpan, seal: Seal) -> KeptSpan | None:
+    found = connection.execute(
+        "SELECT ended, body FROM span WHERE trace = ? AND span = ?", (span.trace, span.span)
+    ).fetchone()
+    if found is None:
+        return None
+    return KeptSpan(span.trace, span.span, found[0], seal.open(found[1], _place(span.trace, span.span)))
+
+
+def _is_news(span: KeptSpan, known: KeptSpan) -> bool:
+    """Whether this is a later snapshot of the span, or another one of the same moment."""
+    return span.ended > known.ended or (span.ended == known.ended and span.body != known.body)
+
+
+def _of(connection: sqlite3.Connection, trace: str, seal: Seal) -> list[KeptSpan]:
+    rows = connection.execute("SELECT span, ended, body FROM span WHERE trace = ?", (trace,))
+    return [KeptSpan(trace, span, ended, seal.open(body, _place(trace, span))) for span, ended, body in rows]
 
 
 def _open(connection: sqlite3.Connection, before: float, limit: int) -> list[tuple[str, float]]:

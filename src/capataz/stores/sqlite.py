@@ -91,7 +91,7 @@ class SqliteStore:
 
     def spans(self) -> SqlSpans:
         """Where spans of other runtimes are kept, in the same file."""
-        return SqlSpans(self._perform)
+        return SqlSpans(self._perform, self.seal)
 
     async def rewrite(self, lease: Lease, events: Sequence[Event]) -> None:
         check_positions(0, events)

@@ -55,6 +55,8 @@ def erase(connection: sqlite3.Connection, root: str, blank: Callable[[Event], Ev
 
 
 def _one(connection: sqlite3.Connection, identity: int, run: str, blank: Callable[[Event], Event], seal: Seal) -> None:
+    connection.execute("DELETE FROM span WHERE trace = ?", (run,))
+    connection.execute("DELETE FROM trace WHERE trace = ?", (run,))
     rows = connection.execute("SELECT seq, at, body FROM event WHERE run = ?", (identity,)).fetchall()
     for seq, at, body in rows:
         event = blank(decode(seq, at, seal.open(body, place(run, seq))))
