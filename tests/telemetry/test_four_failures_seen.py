@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capataz import Agent, App, Budget, Deadlines, tool
+from capataz import Agent, App, Budget, Deadlines, Policy, tool
 from capataz.events.facts import Fault, TickPassed, Usage
+from capataz.guards.limits import Thresholds
 from capataz.lens.alerts import evaluate
 from capataz.lens.alerts_points import Point, point_of
 from capataz.lens.alerts_rules import made
 from capataz.lens.metrics import figures_of
+from capataz.runtime.perform import Performer
+from capataz.runtime.shift import Terms
+from capataz.runtime.watchdog import Pace
 from capataz.stores.memory import MemoryStore
 from capataz.testing.script import Script, Trouble, say
 from capataz.testing.scripted import FakeChance, FakeClock, ScriptedModel, calls, says
@@ -99,6 +104,43 @@ async def test_a_hang_the_watchdog_ends_is_told_by_the_recovery(received: Receiv
     assert (hung.attributes or {})["error.type"] == "hung"
     assert "watchdog" in str(hung.status.description)
     assert received.total("capataz.watchdog.kills", capataz__waiting_for="tool") == 1
+
+
+async def test_a_worker_that_cuts_a_stuck_run_leaves_no_span_open(
+    received: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way with a real worker: stuck after a tool was begun, cut by the heart, taken up again from the log."""
+    usual, stuck = Performer._run_tool, asyncio.Event()
+
+    async def first_never(self: Performer, command: Any) -> Any:
+        if stuck.is_set():
+            return await usual(self, command)
+        stuck.set()
+        return await asyncio.Event().wait()
+
+    monkeypatch.setattr(Performer, "_run_tool", first_never)
+    policy = Policy(thresholds=Thresholds(own_silence=0.2))
+    agent = Agent("a", ScriptedModel(calls(("look", {"order": "7"})), says("paid")), [look], role="talking",
+                  policy=policy)  # fmt: skip
+    async with App(f"sqlite:///{tmp_path / 'runs.db'}", telemetry=received.watch()) as app:
+        handle = await agent.asubmit("go", app=app)
+        shift = app.worker(agent, terms=Terms(2, pace=Pace(beat=0.1, stall=1.0, grace=0.2, poll=0.02, drain=2.0)))
+        working = asyncio.create_task(shift.work())
+        outcome = await handle.await_(timeout=20)
+        shift.stop()
+        await working
+    assert outcome.name in ("answered", "partial"), "the guard of silence may end it"
+    first, *again = received.named("execute_tool look")
+    assert (first.attributes or {})["error.type"] == "hung"
+    assert "watchdog" in str(first.status.description)
+    assert all("error.type" not in (span.attributes or {}) for span in again)
+    assert received.total("capataz.watchdog.kills", capataz__waiting_for="own") == 1
+    [run] = received.named("invoke_agent")
+    assert run.context is not None
+    assert {span.context.trace_id for span in received.spans if span.context} == {run.context.trace_id}
+    ids = {span.context.span_id for span in received.spans if span.context}
+    assert len(ids) == len(received.spans)
+    assert all(span.parent is None or span.parent.span_id in ids for span in received.spans)
 
 
 async def test_a_narration_is_a_turn_without_a_tool_below_it(received: Received) -> None:
