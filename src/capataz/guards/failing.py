@@ -86,8 +86,9 @@ class Failing(Shared[Errors]):
         error.key = step.key
         setting = self._setting(error, event, step)
         count, limit = error.count, self._number(setting)
-        if setting in _OF_A_CALL and error.run >= self.thresholds.errors.stop:
-            setting, count, limit = "errors", error.run, self.thresholds.errors
+        same = self.thresholds.errors
+        if setting in _OF_A_CALL and (error.run >= same.stop or (error.run == same.nudge and count < limit.stop)):
+            setting, count, limit = "errors", error.run, same
         if count != limit.nudge and count < limit.stop:
             return None
         return self._signal(error, step, setting, count, count >= limit.stop)

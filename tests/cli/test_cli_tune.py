@@ -1,0 +1,168 @@
+"""`capataz tune`, as a user runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from capataz.cli.main import main
+from capataz.events.facts import Call, Event, Evidence, Fact, ModelReplied, RunEnded, RunStarted
+from capataz.policy.policy import Policy
+from capataz.stores.open import open_store
+
+
+def tune(*words: str) -> Result:
+    return CliRunner().invoke(main, ["tune", *words])
+
+
+def chat(path: Path, name: str, times: int) -> None:
+    """A chat in which the same thing is asked so many times."""
+    said: list[dict[str, object]] = [{"role": "user", "content": f"Where is order {name}?"}]
+    for n in range(times):
+        function = {"name": "get_order", "arguments": json.dumps({"id": name})}
+        said.append({"role": "assistant", "tool_calls": [{"id": f"c{n}", "type": "function", "function": function}]})
+        said.append({"role": "tool", "tool_call_id": f"c{n}", "content": '{"state": "paid"}'})
+    (path / f"{name}.json").write_text(json.dumps({"id": name, "messages": said}))
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Forty runs that end soon, and twenty that ask the same twelve times."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    rows = ["run,label"]
+    for n in range(60):
+        chat(folder, f"r{n}", 12 if n >= 40 else 1 + n % 3)
+    report = tune(str(folder), "--json")
+    assert report.exit_code == 0, report.output
+    assert json.loads(report.stdout)["runs"] == {"good": 0, "failed": 0, "unknown": 60}
+    from capataz.ingest.read import read_runs
+
+    for run in read_runs([folder]):
+        rows.append(f"{run.id},{'failed' if len(run.events) > 20 else 'good'}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def report_of(records: Path, *words: str) -> Any:
+    told = tune(str(records / "records"), "--label", str(records / "labels.csv"), "--json", *words)
+    assert told.exit_code == 0, told.output
+    return json.loads(told.stdout)
+
+
+def test_a_policy_is_written_that_is_read_back(records: Path) -> None:
+    told = report_of(records, "--write", str(records / "policy.toml"))
+    assert told["runs"] == {"good": 40, "failed": 20, "unknown": 0}
+    chosen = {one["setting"]: one["chosen"] for one in told["choices"]}
+    policy = Policy.from_toml((records / "policy.toml").read_text())
+    assert chosen["repeats.read"] == {"nudge": 3, "stop": 4}
+    assert policy.thresholds.repeats["read"].stop == 4
+    assert CliRunner().invoke(main, ["policy", "check", str(records / "policy.toml")]).exit_code == 0
+    trial = told["trial"]
+    assert trial["now"]["calls_saved"] == 20 * 7
+    assert trial["chosen"]["calls_saved"] == 20 * 8
+    assert trial["chosen"]["good_cut"] == 0
+    again = tune(
+        str(records / "records"),
+        "--label",
+        str(records / "labels.csv"),
+        "--json",
+        "--policy",
+        str(records / "policy.toml"),
+    )
+    assert json.loads(again.stdout)["trial"]["now"] == trial["chosen"]
+
+
+def test_the_terminal_says_what_a_replay_is_worth(records: Path) -> None:
+    told = tune(str(records / "records"), "--label", str(records / "labels.csv"))
+    assert told.exit_code == 0, told.output
+    assert "exact up to the first firing" in " ".join(told.stdout.split())
+    assert "cut at  5" in told.stdout
+
+
+def test_the_page_needs_nothing_else(records: Path) -> None:
+    report_of(records, "--html", str(records / "t.html"))
+    page = (records / "t.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")
+    assert "<script" not in page
+    drawings = page.count("<svg")
+    assert drawings >= 1
+    for part in page.split("<svg")[1:]:
+        ElementTree.fromstring("<svg" + part.partition("</svg>")[0] + "</svg>")
+    assert "exact up to the first firing" in " ".join(page.split())
+
+
+def test_a_function_says_how_a_run_went(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (records / "went.py").write_text("def well(run):\n    return len(run.events) < 20 or None\n")
+    monkeypatch.chdir(records)
+    told = json.loads(tune("records", "--label", "went:well", "--json").stdout)
+    assert told["runs"] == {"good": 40, "failed": 0, "unknown": 20}
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_the_number_of_processes_changes_nothing(records: Path, jobs: str) -> None:
+    told = report_of(records, "--jobs", jobs)
+    assert told["trial"] == report_of(records, "--jobs", "2")["trial"]
+
+
+def test_a_store_of_our_own_is_read(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+
+    async def fill() -> None:
+        store = open_store(url)
+        proof = (Evidence("effect", "look", "seen", 1),)
+        ends = (RunEnded("completed", "x", evidence=proof), RunEnded("partial", "x"), RunEnded("answered", "x"))
+        for n, ended in enumerate(ends):
+            lease = await store.claim(f"r{n}", "me")
+            call = Call(1, 0, "c", "look", {"n": n}, "read")
+            facts: tuple[Fact, ...] = (
+                RunStarted(f"r{n}", "a", "t"),
+                ModelReplied(1, 1, "", (call,), "calls"),
+                ended,
+            )
+            await store.append(lease, 0, [Event(seq, 1.0 + seq, fact) for seq, fact in enumerate(facts)])
+        await store.close()
+
+    asyncio.run(fill())
+    told = tune("--store", url, "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["runs"] == {"good": 1, "failed": 1, "unknown": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "say what to read"),
+        ((".", "--max-killed", "many"), "write a share"),
+        ((".", "--label", "nothing.csv"), "there is no file"),
+        ((".", "--label", "nowhere:well"), "there is no module"),
+        ((".", "--label", "json:nothing"), "is no function"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = tune(*words)
+    assert told.exit_code == 2
+    assert said in told.stderr
+
+
+def test_a_word_that_is_no_outcome_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("run,label\nr1,good\nr2,perhaps\n")
+    told = tune(str(tmp_path), "--label", str(tmp_path / "l.csv"))
+    assert told.exit_code == 2
+    assert "l.csv:3: 'perhaps'" in told.stderr
+
+
+def test_nothing_is_written_on_runs_of_one_kind_only(records: Path) -> None:
+    (records / "labels.csv").write_text("run,label\nr1,good\n")
+    told = tune(str(records / "records"), "--label", str(records / "labels.csv"), "--write", str(records / "p.toml"))
+    assert told.exit_code == 2
+    assert not (records / "p.toml").exists()
