@@ -120,7 +120,7 @@ async def test_what_passes_is_waited_out_and_the_work_is_done_once(
         facts = [event.fact for event in await app.store.read(outcome.run)]
     found = verdict(server)
     assert found["passed"], found
-    # The whole damaged answer is in the pipe before we can hang up, so this judge takes the second call for another one.
+    # The whole damaged answer is in the pipe before we can hang up: to this judge the second call is another one.
     damaged = trouble == "a chunk that is no JSON"
     assert {finding["code"] for finding in found["findings"]} <= ({"malformed_chunk_ignored"} if damaged else set())
     assert any(isinstance(fact, ModelCallFailed) for fact in facts)
