@@ -63,14 +63,14 @@ def _keep(
             refused += 1
         elif known is None or _is_news(span, known):
             room[span.trace] -= known is None
-            body = seal.close(span.body, _place(span.trace, span.span))
+            body = seal.close(span.body, place_of_span(span.trace, span.span))
             connection.execute(_KEEP, (span.trace, span.span, span.ended, body))
             changed.add(span.trace)
     connection.executemany(_NEWS, [(trace, now) for trace in changed])
     return frozenset(changed), refused
 
 
-def _place(trace: str, span: str) -> str:
+def place_of_span(trace: str, span: str) -> str:
     """What a sealed body is bound to."""
     return f"span {span} of trace {trace}"
 
@@ -81,7 +81,7 @@ def _known(connection: sqlite3.Connection, span: KeptSpan, seal: Seal) -> KeptSp
     ).fetchone()
     if found is None:
         return None
-    return KeptSpan(span.trace, span.span, found[0], seal.open(found[1], _place(span.trace, span.span)))
+    return KeptSpan(span.trace, span.span, found[0], seal.open(found[1], place_of_span(span.trace, span.span)))
 
 
 def _is_news(span: KeptSpan, known: KeptSpan) -> bool:
@@ -91,7 +91,7 @@ def _is_news(span: KeptSpan, known: KeptSpan) -> bool:
 
 def _of(connection: sqlite3.Connection, trace: str, seal: Seal) -> list[KeptSpan]:
     rows = connection.execute("SELECT span, ended, body FROM span WHERE trace = ?", (trace,))
-    return [KeptSpan(trace, span, ended, seal.open(body, _place(trace, span))) for span, ended, body in rows]
+    return [KeptSpan(trace, span, ended, seal.open(body, place_of_span(trace, span))) for span, ended, body in rows]
 
 
 def _open(connection: sqlite3.Connection, before: float, limit: int) -> list[tuple[str, float]]:

@@ -12,6 +12,7 @@ from functools import partial
 
 from capataz.stores.queue import Perform
 from capataz.stores.sealing import Seal
+from capataz.stores.spans import place_of_span
 from capataz.stores.sqlite_tables import place
 
 PIECE = 500
@@ -33,7 +34,24 @@ async def rekey(perform: Perform, seal: Seal) -> int:
         while going_on:
             last, changed, going_on = await perform("write texts anew in", partial(step, seal=seal, after=last))
             count += changed
+    place_of: tuple[str, str] | None = ("", "")
+    while place_of is not None:
+        place_of, changed = await perform("write spans anew in", partial(_spans, seal=seal, after=place_of))
+        count += changed
     return count
+
+
+def _spans(connection: sqlite3.Connection, seal: Seal, after: tuple[str, str]) -> tuple[tuple[str, str] | None, int]:
+    rows = connection.execute(
+        "SELECT trace, span, body FROM span WHERE (trace, span) > (?, ?) ORDER BY trace, span LIMIT ?", (*after, PIECE)
+    ).fetchall()
+    changed = [
+        (seal.close(seal.open(body, where), where), trace, span)
+        for trace, span, body in rows
+        if seal.stale(body) and (where := place_of_span(trace, span))
+    ]
+    connection.executemany("UPDATE span SET body = ? WHERE trace = ? AND span = ?", changed)
+    return ((rows[-1][0], rows[-1][1]) if len(rows) == PIECE else None), len(changed)
 
 
 def _events(connection: sqlite3.Connection, seal: Seal, after: tuple[int, int]) -> tuple[tuple[int, int] | None, int]:
