@@ -67,7 +67,7 @@ def set_(
 @click.argument("whose", type=_WHOSE)
 @click.argument("name")
 @store_option
-@click.option("--period", type=_PERIOD, default="total", show_default=True)
+@click.option("--period", type=_PERIOD, default="total", show_default=True, help="The period of the limit.")
 @json_option
 @click.pass_context
 def unset(context: click.Context, whose: str, name: str, store: str | None, period: str, as_json: bool) -> None:

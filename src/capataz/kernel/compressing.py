@@ -24,6 +24,8 @@ LEAST_NEW = 0.1
 """Share of the window that has to be new since the last compression before there is another."""
 REMEMBERED = 0.25
 """Share of the window that messages of earlier runs of a conversation may fill before they are compressed."""
+REMEMBERED_MOST = 8_000
+"""Tokens of them, whatever the window: every run pays for them, and puts them together anew."""
 AT_ONCE = 0.5
 """Share of the window that one summary may be asked of."""
 ASSUMED_WINDOW = 32_000
@@ -55,7 +57,7 @@ def _remember_less(state: State, window: int) -> tuple[Command, ...]:
     if state.turn or state.compress_tried or not transcript.said:
         return ()
     remembered = transcript.remembered
-    if sum(_size(message) for message in remembered) < REMEMBERED * window:
+    if sum(_size(message) for message in remembered) < min(REMEMBERED * window, REMEMBERED_MOST):
         return ()
     keep_last = state.started.keep_last if state.started is not None else 8
     cut = transcript.head + _fitting(
