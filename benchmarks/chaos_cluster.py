@@ -17,6 +17,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,8 @@ async def _finish(world: World) -> None:
 
 def trial(kills: int, seed: int, engine: str) -> tuple[Reckoning, dict[str, object]]:
     """One trial on servers of its own: the reckoning, and the figures."""
+    if engine == "temporal":
+        import_module("capataz.engines.temporal_slots")  # once, and not in each fork
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         postgres = stack.enter_context(postgres_server())

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from capataz import Aborted, Agent, Answered, App, Escalated
 from capataz.engines.temporal import TemporalEngine
+from capataz.engines.temporal_workflow import RunWorkflow
 from capataz.events.facts import Fault
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy
@@ -97,6 +99,8 @@ async def test_a_run_goes_through_temporal_and_temporal_learns_nothing_but_its_i
         assert {key for payload in told for key in payload} == {"run", "silence", "longest", "state", "pause"}
         assert {payload["run"] for payload in told if "run" in payload} == {handle.run}
         assert SECRET not in str(told)
+        replayer = Replayer(workflows=[RunWorkflow], workflow_runner=UnsandboxedWorkflowRunner())
+        assert (await replayer.replay_workflow(await workflow.fetch_history())).replay_failure is None
 
 
 async def test_a_long_wait_is_a_timer_and_holds_no_slot(database: str, temporal: str) -> None:

@@ -111,7 +111,7 @@ def postgres_server(durable: bool = False) -> Generator[PostgresServer]:
         server.start()
         yield server
     finally:
-        server.stop(signal.SIGINT)
+        server.stop(signal.SIGQUIT)  # nothing of it is needed any more
         shutil.rmtree(folder, ignore_errors=True)
 
 
