@@ -1,41 +1,48 @@
 """Whether a result is empty, told by its shape and not by the tool it came from.
 
-A search may say "nothing" as an empty list, deep inside an envelope, as a count of zero or in prose, in one of
-several languages. This module must never guess from the words of a full result: prose counts only when it is short.
+A search may say "nothing" as an empty list, deep inside an envelope, as a count of zero, as JSON in a text, in words.
+What is found may have empty parts of its own: a customer without orders is a customer.
 """
 
 from __future__ import annotations
 
-import re
+import orjson
 
 from capataz.events.facts import JSON
+from capataz.guards.nothing import says_nothing
 
 _COUNTS = frozenset(
-    ("count", "total", "total_count", "totalcount", "num_results", "hits", "found", "matches", "results")
-)
-_HOLDERS = frozenset(
     (
-        "items", "results", "result", "matches", "hits", "data", "rows", "records", "entries", "documents", "docs",
-        "list", "values", "found", "content", "output", "response", "body", "answer", "text",
+        "count", "total", "total_count", "totalcount", "num_results", "numfound", "hits", "found", "matches", "results",
+        "exists", "resultados", "treffer", "resultats",
     )
 )  # fmt: skip
-_PROSE = re.compile(
-    r"\b(?:no|0|zero) (?:\w+ ){0,3}?(?:results?|matches|match|hits?|items?|records?|rows?|documents?|docs|entries"
-    r"|files?|contacts?|data|pages?|messages?|offers?|content|information|products?|events?|emails?|users?|customers?)\b"
-    r"|\bnothing (?:was |were )?(?:found|matched|matches|here|to show)|\bnot? found\b|\bno (?:such|luck)\b"
-    r"|\b(?:did|does|do)(?: not|n't) (?:match|exist|return|find)"
-    r"|\b(?:could|can)(?: ?not|n't) (?:be )?(?:find|found|locate)"
-    r"|\b(?:is|are|was|came back|returned) empty\b|\bempty (?:result|set|list|response|file)|\bnone found\b|\(empty\)"
-    r"|no (?:s'ha|s'han|hem|he) (?:trobat|obtingut)|sense resultats|cap (?:resultat|coincid)"
-    r"|no (?:se |hay |hubo )?(?:encontr|result|coincid|ha(?:n)? encontrado)|sin resultados|ning[uú]n (?:result|registr)"
-    r"|aucune? \w+|rien (?:trouv|n'a)|(?:n'a|n'ont) (?:rien|pas) (?:donn|trouv)"
-    r"|keine? (?:\w+ )?(?:ergebnis|treffer|eintr|daten|dokument)|nichts gefunden|nicht gefunden"
-    r"|nessun[oa]? \w+|non (?:è|e|ho|sono) (?:stat[oaie] )?trovat|nenhum\w* \w+|n[aã]o (?:foi|foram|h[aá]) "
-    r"|geen (?:resultaten|treffers)|niets gevonden",
-    re.IGNORECASE,
+_HOLDERS = frozenset(
+    (
+        "items", "results", "result", "matches", "match", "hits", "data", "rows", "records", "entries", "documents",
+        "docs", "list", "values", "found", "content", "output", "response", "body", "answer", "text",
+    )
+)  # fmt: skip
+_ABOUT = frozenset(
+    (
+        "columns",
+        "fields",
+        "headers",
+        "schema",
+        "facets",
+        "suggestions",
+        "filters",
+        "sort",
+        "terms",
+        "warnings",
+        "errors",
+    )
 )
-_PROSE_LENGTH = 200
-_BLANK = frozenset(("", "[]", "{}", "()", "none", "null", "nil", "n/a", "-", "[[]]", '""', "''"))
+"""Lists that say something about an answer and are none."""
+_WORDS = frozenset(("message", "msg", "detail", "info", "note", "reason", "status_message"))
+_NAMES = frozenset(("id", "uuid", "name", "sku", "email", "title", "key", "number"))
+"""What a thing that was found has, and an answer has not."""
+_JSON_LENGTH = 400
 
 
 def is_empty(result: JSON) -> bool:
@@ -47,8 +54,7 @@ def is_empty(result: JSON) -> bool:
     if result is None or result is False:
         return True
     if isinstance(result, str):
-        text = result.strip()
-        return text.lower() in _BLANK or (len(text) <= _PROSE_LENGTH and _PROSE.search(text) is not None)
+        return _empty_text(result)
     if isinstance(result, list):
         return all(item is None or (isinstance(item, list | dict) and is_empty(item)) for item in result)
     if isinstance(result, dict):
@@ -56,26 +62,60 @@ def is_empty(result: JSON) -> bool:
     return False
 
 
+def _empty_text(text: str) -> bool:
+    if text[:1] in ("{", "[") and len(text) <= _JSON_LENGTH:
+        try:
+            held: JSON = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return says_nothing(text)
+        return is_empty(held)
+    return says_nothing(text)
+
+
 def _empty_object(held: dict[str, JSON], depth: int) -> bool:
     """Empty when something that holds results is there, and nothing in it does."""
+    if not held or (depth < 3 and _is_thing(held)):
+        return not held
     verdicts = [verdict for key, value in held.items() if (verdict := _empty_part(key, value, depth)) is not None]
-    return not held or (bool(verdicts) and all(verdicts))
+    if verdicts:
+        return all(verdicts) and not _is_thing(held)
+    values = held.values()
+    return any(value is None for value in values) and all(value is None or value is True for value in values)
+
+
+def _is_thing(held: dict[str, JSON]) -> bool:
+    """Something with a name of its own, and no field that holds what a search has found."""
+    names = {key.lower() for key in held}
+    if names.isdisjoint(_NAMES) or not names.isdisjoint(_HOLDERS | _COUNTS):
+        return False
+    return any(held[key] not in (None, "") for key in held if key.lower() in _NAMES)
 
 
 def _empty_part(key: str, value: JSON, depth: int) -> bool | None:
     """Whether a field holds results and has none; None where it is no holder of results at all."""
+    name = key.lower()
     if isinstance(value, list):
-        return not value
+        return None if name in _ABOUT else _empty_list(value)
     if isinstance(value, dict):
-        if not value or not depth or _is_envelope(value):
+        if not value or not depth or name in _ABOUT or _is_envelope(value):
             return None
         return _empty_object(value, depth - 1)
-    name = key.lower()
     if name in _COUNTS and not isinstance(value, str):
         return not value
+    if name in _WORDS:
+        return True if isinstance(value, str) and says_nothing(value) else None
     return is_empty(value) if name in _HOLDERS else None
+
+
+def _empty_list(value: list[JSON]) -> bool:
+    """No item, or only parts of text that say that there is none."""
+    return all(isinstance(part, dict) and part.get("type") == "text" and is_empty(part.get("text")) for part in value)
 
 
 def _is_envelope(value: dict[str, JSON]) -> bool:
     """Figures about the answer (timing, page) are no answer."""
-    return not any(isinstance(part, list | dict) for part in value.values()) and _COUNTS.isdisjoint(value)
+    return (
+        not any(isinstance(part, list | dict) for part in value.values())
+        and _COUNTS.isdisjoint(value)
+        and not _is_thing(value)
+    )
