@@ -12,6 +12,7 @@ import click
 
 from capataz.app import App
 from capataz.cli.finding import find_app
+from capataz.cli.masking import reveal as reveal_option
 from capataz.cli.options import store as store_option
 from capataz.mistakes import Misuse
 
@@ -33,7 +34,7 @@ INSTALL = 'capataz serve needs the web extra: pip install "capataz[web]"'
     help="Lines TOKEN SCOPE [TENANT]; also from CAPATAZ_TOKENS.",
 )
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A name this server is reached by.")
-@click.option("--no-mask", is_flag=True, help="Show personal data and secrets as they are.")
+@reveal_option
 def serve(
     target: str | None,
     store: str | None,
@@ -41,7 +42,7 @@ def serve(
     port: int,
     token_file: Path | None,
     hosts: tuple[str, ...],
-    no_mask: bool,
+    reveal: bool,
 ) -> None:
     """Show the runs of a store in the browser, answer the HTTP API, and take spans at /v1/traces.
 
@@ -56,7 +57,7 @@ def serve(
     tokens = _tokens(token_file)
     _refuse_open(host, bool(tokens))
     app, agents = find_app(target, store) if target is not None else (App(store), ())
-    _run(app, agents, host, port, tokens, hosts, masked=not no_mask)
+    _run(app, agents, host, port, tokens, hosts, masked=not reveal)
 
 
 def _tokens(path: Path | None) -> Tokens:

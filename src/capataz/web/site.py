@@ -70,14 +70,14 @@ def site_for(
     masked: bool = True,
     clock: Clock | None = None,
 ) -> Site:
-    """A server for this App. `masked=False` shows originals; without a `mask`, the default one is used."""
+    """A server for this App. `masked=False` shows originals; without a `mask`, the App's own is used."""
     from capataz.web.receiver import receiver_for
 
     clock = clock or RealClock()
     queue, engine = _dispatch(app.store)
     known = {agent.name: agent for agent in (*app.agents, *agents)}
     gate = Gate(tokens, clock, tuple(name.lower() for name in hosts))
-    shower = Shower((mask or Mask()) if masked else None)
+    shower = Shower((mask or _mask_of(app)) if masked else None)
     return Site(
         app,
         known,
@@ -89,6 +89,12 @@ def site_for(
         engine,
         receiver_for(app.store, clock),
     )
+
+
+def _mask_of(app: App) -> Mask:
+    """What must not leave the App must not be shown either; an App without a mask still has the default one here."""
+    privacy = app.yard().around.privacy
+    return privacy.mask if privacy is not None else Mask()
 
 
 def _dispatch(store: Store) -> tuple[Queue | None, Engine | None]:
