@@ -26,6 +26,8 @@ REMEMBERED = 0.25
 """Share of the window that messages of earlier runs of a conversation may fill before they are compressed."""
 REMEMBERED_MOST = 8_000
 """Tokens of them, whatever the window: every run pays for them, and puts them together anew."""
+REMEMBERED_MESSAGES = 150
+"""How many of them: encoding each takes some five microseconds, and the first turn of a run encodes them all."""
 AT_ONCE = 0.5
 """Share of the window that one summary may be asked of."""
 ASSUMED_WINDOW = 32_000
@@ -57,7 +59,8 @@ def _remember_less(state: State, window: int) -> tuple[Command, ...]:
     if state.turn or state.compress_tried or not transcript.said:
         return ()
     remembered = transcript.remembered
-    if sum(_size(message) for message in remembered) < min(REMEMBERED * window, REMEMBERED_MOST):
+    size = sum(_size(message) for message in remembered)
+    if size < min(REMEMBERED * window, REMEMBERED_MOST) and len(remembered) < REMEMBERED_MESSAGES:
         return ()
     keep_last = state.started.keep_last if state.started is not None else 8
     cut = transcript.head + _fitting(

@@ -12,7 +12,7 @@ _SHORTEST_SECRET = 8
 def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Values of variables whose names say that they are secret.
 
-    >>> environment_secrets({"SHOP_TOKEN": "tilting-at-windmills", "HOME": "/home/ana", "MY_KEY": "short"})
+    >>> environment_secrets({"SHOP_TOKEN": "tilting-at-windmills", "SHOP_NAME": "the-little-shop", "MY_KEY": "short"})
     ('tilting-at-windmills',)
     """
     return tuple(
