@@ -1,6 +1,7 @@
 """A store with runs made by hand, and a module with agents whose models are scripted."""
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -62,6 +63,7 @@ number = 7
 def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a module of agents, as a user has one; it is the current folder."""
     (tmp_path / "crew.py").write_text(AGENTS)
+    sys.modules.pop("crew", None)  # that of another test: its models have said what they had to say
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CAPATAZ_STORE", raising=False)
     return tmp_path

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from capataz.agent import Agent
+from capataz.cli.streams import aside
 from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Store
+from capataz.tools.define import Tool
+from capataz.tools.usercode import Trap
+from capataz.tools.wording import short_error
 
 if TYPE_CHECKING:
     from capataz.app import App
@@ -23,7 +28,7 @@ _MANY = 10_000
 def find_agent(named: str) -> Agent:
     """The agent of "module:name", imported from the current folder first. A function that makes one is called.
 
-    Raises `Misuse` when there is none; what the user's own module raises while it is imported is let through.
+    Raises `Misuse` when there is none, and when the user's own module fails while it is imported: it says where.
     """
     found = _load(named)
     if not isinstance(found, Agent):
@@ -59,13 +64,15 @@ def find_function(named: str) -> Callable[..., object]:
 def _load(named: str) -> object:
     """What "module:name" names."""
     module, name = _module(named, "an agent: write MODULE:AGENT, for example shop:support")
-    found: object = getattr(module, name, None)
+    found: Any = getattr(module, name, None)
     if found is None:
         known = [key for key, value in vars(module).items() if isinstance(value, Agent)]
         raise Misuse(f"{module.__name__!r} has no {name!r}; its agents are: {', '.join(known) or 'none'}")
-    if callable(found):
-        found = cast("Callable[[], object]", found)()
-    return found
+    if not callable(found) or isinstance(found, Tool):
+        return cast("object", found)
+    with aside(), Trap() as trap:
+        return cast("Callable[[], object]", found)()
+    raise Misuse(f"{named!r} could not be called without arguments, to make it: {_failure(trap.error)}")
 
 
 def _module(named: str, what: str) -> tuple[ModuleType, str]:
@@ -73,15 +80,60 @@ def _module(named: str, what: str) -> tuple[ModuleType, str]:
     module_name, colon, name = named.partition(":")
     if not colon or not module_name or not name:
         raise Misuse(f"{named!r} does not name {what}")
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise Misuse(
+            f"{module_name!r} is no name of a module: go to the folder it lies in, and write its name with dots and "
+            f"without .py, for example shop:{name} or crew.shop:{name}"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
+    with aside(), Trap() as trap:
         return import_module(module_name), name
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise Misuse(f"there is no module {module_name!r} in this folder or among the installed packages") from error
+    raise Misuse(_why(module_name, trap.error)) from trap.error
+
+
+def _why(module: str, error: BaseException | None) -> str:
+    """Why a module of the user's could not be imported: what, where, and how to mend it."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        if f"{module}.".startswith(f"{error.name}."):
+            wrong = f": write it without .py, {module[:-3]}:NAME" if module.endswith(".py") else ""
+            return f"there is no module {module!r} in this folder or among the installed packages{wrong}"
+        return (
+            f"{_failure(error)}: {module!r} needs the module {error.name!r}: install it in this environment, or "
+            "correct the name"
+        )
+    if isinstance(error, SystemExit):
+        return (
+            f"{_failure(error)}: {module!r} ends the process while it is imported: "
+            'put what it does under `if __name__ == "__main__":`'
+        )
+    return f"{_failure(error)}: mend it; {module!r} could not be imported"
+
+
+def _failure(error: BaseException | None) -> str:
+    """`file:line: what was raised`, in one line."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{_shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}"
+    what = f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else short_error(error)
+    what = " ".join((str(error) if isinstance(error, Misuse) else what).split())
+    frames: list[traceback.FrameSummary] = []
+    if error is not None:
+        frames += traceback.extract_tb(error.__traceback__)
+    called = [frame for frame in frames if not frame.filename.startswith("<frozen") and frame.filename != __file__]
+    own = [
+        frame
+        for frame in called
+        if Path(frame.filename).is_relative_to(Path.cwd()) and "site-packages" not in frame.filename
+    ]
+    for frame in (own or called)[-1:]:
+        return f"{_shown(frame.filename)}:{frame.lineno}: {what}"
+    return what
+
+
+def _shown(file: str) -> str:
+    path = Path(file)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def open_existing(url: str | None) -> Store:

@@ -5,7 +5,9 @@ A developer's mistake is one clear line on stderr and exit status 2, never a tra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -13,7 +15,8 @@ from typing import cast
 
 import click
 
-from capataz.cli.exits import MISUSE
+from capataz.cli.exits import INTERRUPTED, MISUSE
+from capataz.cli.streams import harden, let_go
 from capataz.mistakes import Misuse, NotFound, StoreError
 
 
@@ -28,6 +31,7 @@ class Home:
 COMMANDS: Mapping[str, Home] = {
     "run": Home("capataz.cli.run:run", "Run an agent's task to its end, and say honestly how it ended."),
     "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
+    "resume": Home("capataz.cli.resume:resume", "Take up a run that was interrupted or waits, from its log."),
     "worker": Home("capataz.cli.worker:worker", "Drive submitted runs until told to stop. For a process manager."),
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
     "diff": Home("capataz.cli.diff:diff", "Lay two runs side by side; where they part first."),
@@ -74,11 +78,43 @@ class Foreman(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, home.help) for name, home in COMMANDS.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        harden()
+        with _told():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
-        try:
+        with _told():
             return super().invoke(ctx)
-        except (Misuse, NotFound, StoreError) as error:
-            raise Mistake(_masked(str(error))) from None
+
+
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF))
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    """A mistake, an interruption or a stream that takes nothing more: a line at most, and a status."""
+    try:
+        yield
+    except (Misuse, NotFound, StoreError) as error:
+        raise Mistake(_masked(str(error))) from None
+    except KeyboardInterrupt:
+        _say("interrupted")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        let_go()
+        raise click.exceptions.Exit(1) from None
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        let_go()
+        _say(f"Error: this could not be written: {error.strerror}")
+        raise click.exceptions.Exit(1) from None
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):
+        click.echo(line, err=True)
 
 
 def _masked(words: str) -> str:

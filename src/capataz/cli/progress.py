@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -26,6 +27,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _SILENT = (TickPassed, ToolStarted, WaitEnded)
+
+
+class Seen:
+    """Knows the id of the run from its first fact on, also where nobody looks on; passes the facts to who does."""
+
+    def __init__(self, show: Callable[[str, Event], None] | None, run: str = "") -> None:
+        self.run = run
+        self._show = show
+
+    def __call__(self, run: str, event: Event, /) -> None:
+        self.run = self.run or run
+        if self._show is not None:
+            self._show(run, event)
+
+    def recall(self, run: str, events: Sequence[Event], /) -> None:
+        """What happened before was shown by another process."""
 
 
 class Progress:

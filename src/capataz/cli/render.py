@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -31,15 +32,25 @@ _CALL: Mapping[str, tuple[str, Tone]] = {
 
 _UNBOUND = 120
 """Columns where nobody says how wide it is: a file, a pipe."""
+_USUAL = 80
+"""Columns of a terminal that says it has none."""
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console on stdout; colours only where a person looks."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    class Screen(Console):
+        """Lets a reader that went away be seen by whoever prints: it is theirs to say with what status it ends."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    made = Screen(stderr=stderr, highlight=False, soft_wrap=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _UNBOUND
+    elif made.width < 1:
+        made.width = _USUAL
     return made
 
 

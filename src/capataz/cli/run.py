@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from capataz.agent import Agent, Budget
 from capataz.app import App
-from capataz.cli.exits import EXITS
+from capataz.cli.exits import EXITS, INTERRUPTED
 from capataz.cli.finding import find_agent
 from capataz.cli.masking import answers, shower
 from capataz.cli.options import as_json, log_json, otel, policy as policy_option, store
+from capataz.cli.progress import Progress, Seen
 from capataz.cli.render import console, print_json, styled
+from capataz.cli.show import writable, write_page
+from capataz.cli.streams import aside, telling
 from capataz.cli.telemetry import watched
 from capataz.events.facts import JSON, Event
 from capataz.lens.trace_json import evidence_json, spend_json
+from capataz.mistakes import Misuse
 from capataz.outcome import Completed, Outcome
 
 
@@ -71,20 +77,57 @@ def run(
       capataz run shop:support "Order 81 arrived broken, refund it"
       capataz run shop:support "..." --model openai:qwen --base-url http://127.0.0.1:8080/v1 --json
     """
-    worker = _changed(find_agent(agent), model, base_url, ceilings)
-    live = not as_json and not quiet and not log_json and sys.stderr.isatty()
-    with watched(App(store, policy=policy), otel, log_json) as app:
-        given = Given(task, task_type, conversation, tenant, user)
-        outcome = asyncio.run(perform(worker, given, app, progress() if live else None, html))
-    if as_json:
-        print_json(outcome_json(outcome))
-    else:
-        print_outcome(outcome, html)
+    if html is not None:
+        writable(html)
+    worker = changed(find_agent(agent), model, base_url, ceilings)
+    given = Given(task, task_type, conversation, tenant, user)
+    seen = Seen(progress() if not (as_json or quiet or log_json) and sys.stderr.isatty() else None)
+    with watched(App(store, policy=policy), otel, log_json) as app, interruptible(seen, agent, store, app), aside():
+        outcome = asyncio.run(perform(worker, given, app, seen, html))
+    finish(outcome, as_json, html, store, app)
+
+
+@contextmanager
+def interruptible(seen: Seen, agent: str, store: str | None, app: App) -> Generator[None]:
+    """Ctrl-C is no outcome: the run stays open in its log, and it is said how to go on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(OSError):
+            click.echo(_interrupted(seen.run, agent, store, app), err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def _interrupted(run: str, agent: str, store: str | None, app: App) -> str:
+    if not run:
+        return "interrupted before the run began"
+    if app.store_url == "memory:":
+        return f"interrupted: run {run} ends here, for its log was only in memory"
+    return f"interrupted: run {run} is open. Go on with it: capataz resume {run} --agent {agent}{_kept(store, app)}"
+
+
+def _kept(store: str | None, app: App) -> str:
+    """What has to be added to a command to find the same store."""
+    return "" if store is None else f" --store {app.store_url}"
+
+
+def finish(outcome: Outcome, as_json: bool, html: Path | None, store: str | None, app: App) -> NoReturn:
+    """Say how the run ended, and end with its status, also where nobody can be told."""
+    with telling(f"capataz show {outcome.run}{_kept(store, app)}"):
+        if as_json:
+            print_json(outcome_json(outcome))
+        else:
+            print_outcome(outcome, html if html is not None and html.exists() else None)
     sys.exit(EXITS[outcome.name])
 
 
-def _changed(agent: Agent, model: str | None, base_url: str | None, ceilings: dict[str, float | None]) -> Agent:
+def changed(agent: Agent, model: str | None, base_url: str | None, ceilings: dict[str, float | None]) -> Agent:
     """The agent with what the command line overrides; what it does not name stays as it is."""
+    if base_url is not None and model is None and not isinstance(agent.model, str):
+        raise Misuse(
+            f"--base-url: the model of agent {agent.name!r} is an object ({type(agent.model).__name__}) that has an "
+            "address of its own: leave --base-url out, or name a model with --model openai:NAME"
+        )
     given = {name: value for name, value in ceilings.items() if value is not None}
     own = agent.budget
     budget = Budget(
@@ -130,17 +173,23 @@ async def perform(
             user=given.user,
             on_event=watch,
         )
-        if html is not None:
-            from capataz.cli.show import write_page
-
-            write_page(shower().events(await app.store.read(outcome.run)), html)
+        await keep_page(app, outcome, html)
         return outcome
+
+
+async def keep_page(app: App, outcome: Outcome, html: Path | None) -> None:
+    """Write the page, where one was asked for. One that cannot be written takes nothing from the outcome."""
+    if html is None:
+        return
+    try:
+        write_page(shower().events(await app.store.read(outcome.run)), html)
+    except OSError as error:
+        with suppress(OSError):
+            click.echo(f"the page {html} could not be written: {error.strerror}", err=True)
 
 
 def progress() -> Callable[[str, Event], None]:
     """Prints each fact as it happens, on stderr, a line each; the runs of sub-agents are set in."""
-    from capataz.cli.progress import Progress
-
     return Progress(console(stderr=True)).watch
 
 

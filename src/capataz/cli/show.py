@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from capataz.cli.render import console, print_json, run_tree
 from capataz.events.facts import Event
 from capataz.lens.trace import trace
 from capataz.lens.trace_json import trace_json
+from capataz.mistakes import Misuse
 
 
 @click.command()
@@ -35,6 +37,8 @@ def show(run: str, store: str | None, html: Path | None, follow: bool, reveal: b
       capataz show 0195f --html run.html
       capataz show --follow
     """
+    if html is not None:
+        writable(html)
     if follow:
         from capataz.cli.follow import follow as go_on
 
@@ -65,3 +69,14 @@ def write_page(events: Iterable[Event], path: Path) -> None:
     from capataz.lens.page import page
 
     path.write_text(page(trace(events)), encoding="utf-8", errors="replace")
+
+
+def writable(path: Path) -> None:
+    """Raises `Misuse` where a page could not be written: before the work, not after it."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise Misuse(f"--html {path}: there is no folder {folder}: make it, or name another")
+    if path.is_dir():
+        raise Misuse(f"--html {path} is a folder: name a file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise Misuse(f"--html {path} may not be written: name another file")
