@@ -14,6 +14,8 @@ from capataz.cli.main import main
 from capataz.testing.scripted import ScriptedModel, calls, says
 
 MODULE = '''
+from pathlib import Path
+
 from capataz import Agent, tool
 from capataz.testing.scripted import ScriptedModel, calls, says
 
@@ -22,7 +24,7 @@ def find_order(order: str) -> dict:
     """Look."""
     return {"order": order, "total": 93.5, "mail": "ana@example.com"}
 
-@tool(kind="write", target="order", confirm=lambda order, **_: True)
+@tool(kind="write", target="order", confirm=lambda order, **_: Path("acted").exists())
 def refund(order: str, cents: int) -> str:
     """Pay."""
     open("acted", "w").close()

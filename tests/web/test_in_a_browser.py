@@ -108,6 +108,12 @@ def press(browser: Driver, element: Any) -> None:
     wait(browser, lambda d: d.execute_script("return document.readyState") == "complete")
 
 
+def said(browser: Driver, what: str) -> str:
+    """The text at a place that may be replaced at any moment, in small letters."""
+    text = browser.execute_script("return (document.querySelector(arguments[0]) || {}).textContent || ''", what)
+    return str(text).strip().lower()
+
+
 def wait(browser: Driver, until: Any, seconds: float = 20) -> Any:
     return WebDriverWait(browser, seconds, poll_frequency=0.05).until(until)
 
@@ -160,7 +166,7 @@ def test_the_list_is_filtered_and_a_run_opened(browser: Driver, place: Place) ->
     assert rows
     assert all("completed" in row.text for row in rows)
     rows[-1].find_element(By.CSS_SELECTOR, "td.task a").click()
-    assert "completed" in browser.find_element(By.CSS_SELECTOR, ".why .outcome").text.lower()
+    assert "completed" in said(browser, ".why .outcome")
 
 
 def test_keys_move_through_the_turns_and_to_the_search(browser: Driver, place: Place) -> None:
@@ -246,8 +252,8 @@ def test_a_run_is_forked_on_the_page_and_watched_to_its_end(browser: Driver, pla
     field.clear()
     field.send_keys('{"state": "unpaid"}')
     press(browser, browser.find_element(By.XPATH, "//button[text()='Fork and run']"))
-    wait(browser, lambda d: "dry-run" in d.find_element(By.CSS_SELECTOR, "header.top").text)
-    wait(browser, lambda d: d.find_element(By.CSS_SELECTOR, ".why .outcome").text.lower() != "running")
+    wait(browser, lambda d: "dry-run" in said(d, "header.top"))
+    wait(browser, lambda d: said(d, ".why .outcome") != "running")
     assert place.shop.refunds == []
 
 
@@ -298,10 +304,10 @@ def test_a_run_that_goes_on_is_followed_without_reloading(browser: Driver, place
             break
         time.sleep(0.1)
     browser.execute_script("window.stayed = true")
-    assert browser.find_element(By.CSS_SELECTOR, ".why .outcome").text.lower() == "running"
+    assert said(browser, ".why .outcome") == "running"
     go.set()
-    wait(browser, lambda d: d.find_element(By.CSS_SELECTOR, ".why .outcome").text.lower().startswith("answered"))
+    wait(browser, lambda d: said(d, ".why .outcome").startswith("answered"))
     assert browser.execute_script("return window.stayed")
     assert len(browser.find_elements(By.CSS_SELECTOR, ".turn")) == 2
-    assert "It is <b>there</b>." in browser.find_element(By.ID, "i1").text
+    assert "it is <b>there</b>." in said(browser, "#i1")
     thread.join(30)
