@@ -285,6 +285,7 @@ class Agent:
         from capataz.kernel.state import Rules
         from capataz.models.prices import context_window
         from capataz.policy.thresholds import enabled_guards
+        from capataz.runtime.guarding import HeldGuard
         from capataz.runtime.launch import Spec
         from capataz.runtime.typed import TypedAnswer
         from capataz.runtime.worker import Worker
@@ -298,7 +299,7 @@ class Agent:
         declared = sum(len(orjson.dumps(tool.schema)) + len(tool.description.encode()) + 64 for tool in toolset.specs)
         worker = Worker(
             voices=voices,
-            system=system,
+            system=system.encode("utf-8", "replace").decode(),
             toolset=toolset,
             checks=self._checks(),
             deadlines=self.deadlines,
@@ -314,10 +315,10 @@ class Agent:
             role=self.role,
             instructions=self.instructions,
             worker=worker,
-            rules=Rules(policy, Watch((*enabled_guards(policy), *self.guards))),
+            rules=Rules(policy, Watch((*enabled_guards(policy), *(HeldGuard(guard) for guard in self.guards)))),
             ceilings=self.budget.ceilings(),
             versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
-            overhead=declared + len(system.encode()),
+            overhead=declared + len(system.encode("utf-8", "replace")),
             children=children,
             window=self.window or context_window(voices[0].name, voices[0].priced_as),
             keep_last=self.keep_last,
@@ -362,7 +363,11 @@ class Agent:
     def _voices(self, app: App) -> tuple[Voice, ...]:
         """The agent's model and those it may hop to, each resolved once for the whole App."""
         voices = [self._voice(app, self.model, self.base_url, self.api_key)]
-        voices += [self._voice(app, name) for name in self.failover]
+        own = self.model.partition(":")[0] if isinstance(self.model, str) else ""
+        for name in self.failover:
+            # The same provider is reached as the agent's own model is: a private server must not become a public one.
+            same = name.partition(":")[0] == own
+            voices.append(self._voice(app, name, self.base_url, self.api_key) if same else self._voice(app, name))
         if self.budget.money is not None:
             for voice in voices:
                 self._check_price(app, voice.priced_as, voice.name)
@@ -431,4 +436,4 @@ def _child_completed(result: dict[str, JSON] | None, phase: str) -> bool | None:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]

@@ -94,17 +94,20 @@ def as_check(check: AnyCheck) -> Check:
     return Check(name, _without_context(cast("Callable[[], Any]", check)))
 
 
-async def evaluate(check: AnyCheck, context: CheckContext, *, threads: Threads | None = None) -> tuple[bool, str]:
+async def evaluate(
+    check: AnyCheck, context: CheckContext, *, threads: Threads | None = None, seconds: float | None = None
+) -> tuple[bool, str]:
     """Whether the check passes and, in words for the model, why not.
 
     Never raises, except for the caller's own cancellation; comes back within the check's timeout. Synchronous
     checks run in `threads`, or in a thread of their own.
     """
     asked = as_check(check)
+    limit = asked.timeout if seconds is None else min(asked.timeout, seconds)
     pool = threads if threads is not None else Threads(1)
     try:
         ending = await run_user_code(
-            partial(asked.run, context), {}, asynchronous=is_async(asked.run), limit=asked.timeout, threads=pool
+            partial(asked.run, context), {}, asynchronous=is_async(asked.run), limit=limit, threads=pool
         )
     finally:
         if threads is None:
@@ -120,7 +123,7 @@ async def evaluate(check: AnyCheck, context: CheckContext, *, threads: Threads |
         case Raised(error):
             return False, f"{asked.name} could not be checked: {short_error(error)}"
         case _:
-            return False, f"{asked.name} could not be checked: no answer within {asked.timeout:g} s"
+            return False, f"{asked.name} could not be checked: no answer within {limit:g} s"
 
 
 def _plainly(name: str, passed: bool) -> str:

@@ -305,3 +305,45 @@ def test_facts_name_the_call() -> None:
     assert RawCall("1", "t", "{}").cut is False
     assert EscalationAnswered("retry", "ana").digest == ""
     assert Reply("x").calls == ()
+
+
+async def test_one_approval_is_for_one_call(world: World) -> None:
+    done: list[dict[str, Any]] = []
+
+    @tool(kind="write", approve=True, repeatable=True)
+    def pay(eur: int) -> str:
+        """Pay."""
+        done.append({"eur": eur})
+        return "paid"
+
+    agent = Agent("bank", ScriptedModel(calls(("pay", {"eur": 9}))), [pay])
+    run = (await agent.arun("pay", app=world.app)).run
+    for times in (1, 2):
+        outcome = await decide_and_resume(world, agent, run, Decision("approve"))
+        assert isinstance(outcome, Escalated)
+        assert outcome.reason == "approval"
+        assert len(done) == times
+
+
+async def test_waiting_for_a_person_does_not_use_up_the_run(world: World) -> None:
+    done: list[dict[str, Any]] = []
+    agent = Agent("bank", ScriptedModel(calls(("transfer", {"eur": 100, "to": "A"})), says("done")), [transfers(done)])
+    run = (await agent.arun("pay", app=world.app)).run
+    world.clock.move(3 * 86_400)
+    await answer(world.app.store, world.clock, run, Decision("approve"), "ana")
+    world.clock.move(86_400)
+    outcome = await world.app.aresume(agent, run)
+    assert isinstance(outcome, Completed)
+    assert outcome.spend.seconds < 60
+
+
+def test_a_decision_that_does_not_exist_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(Misuse, match="not-happened"):
+        Decision("not_happened")  # type: ignore[arg-type]
+
+
+async def test_nothing_in_doubt_cannot_have_happened(world: World) -> None:
+    agent = Agent("clerk", ScriptedModel(AUTH), [world.refund])
+    run = (await agent.arun("refund", app=world.app)).run
+    with pytest.raises(Misuse, match="no act in doubt"):
+        await answer(world.app.store, world.clock, run, Decision("happened"), "ana")

@@ -143,3 +143,22 @@ async def test_the_log_holds_originals_and_the_model_never_sees_its_own_argument
     assert isinstance(asked.call, Call)
     assert asked.call.arguments == {"order": MAIL}
     assert MAIL not in sent(model)
+
+
+async def test_declarations_of_tools_and_parameters_are_masked_too(world: World) -> None:
+    @tool(kind="read")
+    def ask(who: str = MAIL) -> str:
+        """Ask ana@example.com."""
+        return "ok"
+
+    seen: list[str] = []
+
+    def step(request: ModelRequest) -> str:
+        seen.append(repr(request.tools) + repr(request.extra))
+        return "done"
+
+    agent = Agent("clerk", ScriptedModel(step), [ask], role="talking", extra={"user": MAIL, "key": SECRET})
+    await agent.arun("go", app=world.app)
+    assert MAIL not in seen[0]
+    assert "ana@example.com" not in seen[0]
+    assert SECRET not in seen[0]

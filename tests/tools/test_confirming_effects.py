@@ -76,6 +76,18 @@ class Unclear:
         (Rows(2), "yes"),
         (Rows(0), "no"),
         (Unclear(), "unknown"),
+        ((False, "no such refund"), "no"),
+        ((0, "no row"), "no"),
+        ((None, "x"), "unknown"),
+        (("no", "x"), "no"),
+        (("False", "x"), "unknown"),
+        ((True, "there"), "yes"),
+        (b"failed", "unknown"),
+        (-1, "unknown"),
+        (ValueError(), "unknown"),
+        (NotImplemented, "unknown"),
+        ({"ok": False}, "unknown"),
+        (float("nan"), "unknown"),
     ],
 )
 async def test_what_values_mean(ask: Ask, value: Any, answer: Answer3) -> None:

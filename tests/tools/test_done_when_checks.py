@@ -69,7 +69,7 @@ class Rule:
     [
         (refund_is_there, True, "refund_is_there holds"),
         (knows_the_run, False, "this is run-1"),
-        (later, True, "later answered yes"),
+        (later, True, "later found something"),
         (later_knowing, True, "later_knowing holds"),
         (Rule(), True, "Rule holds"),
         (Check("named", lambda context: False), False, "named does not hold yet"),

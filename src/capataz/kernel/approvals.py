@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
-from capataz.events.facts import ApprovalAsked, Call, RunEscalated, ToolRefused
+from capataz.events.facts import JSON, ApprovalAsked, Call, RunEscalated, ToolRefused
 from capataz.events.plain import to_json
 from capataz.kernel.commands import Command, Record
 from capataz.kernel.ledger import canonical
@@ -17,9 +17,10 @@ from capataz.kernel.state import State
 
 
 def digest_of(state: State, call: Call) -> str:
-    """Binds tool, target, arguments, and the versions of tools and policy."""
+    """Binds this one call: its place, tool, target, arguments, and the versions of tools and policy."""
     versions = state.versions
-    bound = [call.tool, call.target, canonical(dict(call.arguments)), versions.tools, versions.policy]
+    call_itself: list[JSON] = [call.turn, call.position, call.tool, call.target, canonical(dict(call.arguments))]
+    bound: list[JSON] = [*call_itself, versions.tools, versions.policy]
     return hashlib.sha256(to_json(bound)).hexdigest()[:24]
 
 
@@ -49,7 +50,8 @@ def ask_approval(state: State, call: Call) -> tuple[Command, ...]:
     if digest in state.approved:
         return ()
     words = shown(call)
-    escalation = Record(RunEscalated("approval", f"{words} waits for approval: {call.approval}", answer=state.answer))
+    waits = f"{words} waits for approval: {call.approval}"
+    escalation = Record(RunEscalated("approval", waits, answer=state.answer or f"[nothing was done yet: {waits}]"))
     if state.asked == digest:
         return (escalation,)
     return (Record(ApprovalAsked(call.turn, call.position, digest, words, call.approval)), escalation)

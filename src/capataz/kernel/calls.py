@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from capataz.events.facts import Call, ToolFacts, ToolFinished, ToolRefused
+from capataz.events.facts import Call, EffectChecked, ToolFacts, ToolFinished, ToolRefused
 from capataz.kernel.approvals import ask_approval, rejected
 from capataz.kernel.commands import Command, ConfirmEffect, Record, Sleep, UseTool
+from capataz.kernel.ledger import Act
 from capataz.kernel.room import seconds_left
 from capataz.kernel.state import CallView, State
 from capataz.kernel.toolfaults import calls_left, try_again
@@ -56,7 +57,7 @@ def _next_step(state: State, view: CallView) -> Command:
             return ConfirmEffect(call, "before", key_of(state, call))
         return _use(state, call)
     if view.stage == "probed":
-        return _use(state, call)
+        return _already(call) if view.before == "yes" and not facts.repeatable else _use(state, call)
     if not call.acting:
         return _use(state, call)
     return _reconcile(state, view, facts)
@@ -67,23 +68,31 @@ def _reconcile(state: State, view: CallView, facts: ToolFacts) -> Command:
     call, key = view.call, key_of(state, view.call)
     act = state.ledger.acts[call.turn, call.position]
     if facts.confirmable and not act.answered:
-        due = act.started_at + facts.settle
+        due, left = act.started_at + facts.settle, seconds_left(state)
+        if act.after == "no" and left is not None and left <= 0:
+            return Record(EffectChecked(call.turn, call.position, "after", "unknown", "the run's time is up"))
         if act.after == "no" and state.now < due:
-            return Sleep(due, call.turn)
+            return Sleep(due if left is None else min(due, state.now + left), call.turn)
         return ConfirmEffect(call, "after", key, view.finished.result if view.finished is not None else None)
     if facts.idempotent and view.finished is None and act.after != "yes" and act.runs < 3:
         return _use(state, call)
-    return Record(_conclude(view, act.after))
+    return Record(_conclude(view, act))
 
 
-def _conclude(view: CallView, after: str | None) -> ToolFinished:
+def _already(call: Call) -> Record:
+    """The read-back says, before the act, that its effect is there: doing it again is what nobody wants."""
+    words = f"not run: the read-back of {call.tool} says that this is already so. Do not repeat it."
+    return Record(ToolRefused(call, "ledger", words))
+
+
+def _conclude(view: CallView, act: Act) -> ToolFinished:
     """The result of an act that was interrupted, from what its read-back says."""
     call = view.call
     if view.finished is not None:
         return view.finished
-    if after == "yes":
+    if act.after == "yes":
         return ToolFinished(call, {"interrupted": True, "read_back": "the effect is there"}, state_changed=True)
-    if after == "no":
+    if act.after == "no" and act.settled:
         return ToolFinished(call, {"error": "interrupted; the read-back says it did not take effect"}, error=True)
     return ToolFinished(
         call, {"error": "interrupted; outcome unknown: check before repeating"}, error=True, in_doubt=True

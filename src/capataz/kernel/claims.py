@@ -36,7 +36,7 @@ def settle_claim(state: State, reply: ModelReplied) -> tuple[Command, ...]:
         return (_send_back(state, "narrating", "call-in-text", note, f"wrote {reply.written[0]} as text"),)
     if state.rejected:
         return (end(state, "partial", "rejected", f"rejected by a person: {_names(state)}"),)
-    if state.acting and state.used_calls == 0:
+    if state.acting and state.used_calls == 0 and not state.found_done:
         return (_send_back(state, "narrating", "narration", _NO_CALL, "the turn only talked: no tool was used"),)
     if checks_passed(state):
         return last_words(state) or _typed(state) or (end(state, "completed", *ALL_PASSED),)

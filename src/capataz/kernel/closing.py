@@ -32,7 +32,10 @@ def _ending(state: State) -> Record:
         return end(state, outcome, state.stop.kind, state.stop.words)
     if state.ceiling is not None:
         name, limit, used = state.ceiling.ceiling, state.ceiling.limit, state.ceiling.used
-        return end(state, "partial", f"ceiling-{name}", f"the ceiling of {limit:g} {name} is reached ({used:g} used)")
+        words = f"the ceiling of {limit:g} {'dollars' if name == 'money' else name} is reached ({used:g} used)"
+        if state.failure is not None:
+            words = f"{words}; the last model call failed: {state.failure.fault.message}"
+        return end(state, "partial", f"ceiling-{name}", words)
     return end(state, "partial", "unfinished", "")
 
 

@@ -68,6 +68,8 @@ def fold(rules: Rules, events: Iterable[Event]) -> State:
 
 def evolve(state: State, event: Event) -> State:
     """Bring the state forward by one event. It takes the state over and returns it."""
+    if isinstance(event.fact, RunResumed | EscalationAnswered):
+        state.paused += max(0.0, event.at - state.now)
     state.seq, state.now = event.seq, event.at
     state.transcript.fold(event)
     state.watched, signals = state.rules.watch.step(state.watched, event)
@@ -79,6 +81,11 @@ def evolve(state: State, event: Event) -> State:
     return state
 
 
+def _size(text: str) -> int:
+    """Bytes of a text on the wire, whatever it holds."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -87,7 +94,7 @@ def _run_started(state: State, event: Event, fact: RunStarted) -> None:
     state.tools = {tool.name: tool for tool in fact.tools}
     state.ledger.elsewhere.update(fact.standing)
     state.versions = fact.versions
-    state.prompt_bound = fact.overhead + len(fact.task.encode()) + MESSAGE_BYTES
+    state.prompt_bound = fact.overhead + _size(fact.task) + MESSAGE_BYTES
     state.context_tokens = (fact.overhead + len(fact.task)) // 4
 
 
@@ -100,7 +107,7 @@ def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
 
 
 def _message_received(state: State, event: Event, fact: MessageReceived) -> None:
-    state.prompt_bound += len(fact.text.encode()) + MESSAGE_BYTES
+    state.prompt_bound += _size(fact.text) + MESSAGE_BYTES
     if fact.role == "user":
         state.rejected.clear()
 
@@ -148,7 +155,7 @@ def _spend(state: State, fact: ModelReplied) -> None:
         state.prompt_bound = usage.tokens + MESSAGE_BYTES
         state.context_tokens = usage.tokens
     elif fact.purpose in ("loop", "closing"):  # a summary or a judgement is no part of the history
-        said = len(fact.text.encode()) + sum(len(str(call.arguments)) + MESSAGE_BYTES for call in fact.calls)
+        said = _size(fact.text) + sum(len(str(call.arguments)) + MESSAGE_BYTES for call in fact.calls)
         state.prompt_bound += said + MESSAGE_BYTES
         state.context_tokens += said // 4
 
@@ -190,7 +197,8 @@ def _wait_ended(state: State, event: Event, fact: WaitEnded) -> None:
 def _tool_refused(state: State, event: Event, fact: ToolRefused) -> None:
     if (view := _view(state, fact.call.turn, fact.call.position)) is not None:
         view.stage = "done"
-    state.prompt_bound += len(fact.message.encode()) + MESSAGE_BYTES
+    state.prompt_bound += _size(fact.message) + MESSAGE_BYTES
+    state.found_done = state.found_done or fact.reason == "ledger"
 
 
 def _tool_started(state: State, event: Event, fact: ToolStarted) -> None:
@@ -207,7 +215,7 @@ def _tool_started(state: State, event: Event, fact: ToolStarted) -> None:
 def _tool_finished(state: State, event: Event, fact: ToolFinished) -> None:
     state.ledger.finish(fact, event.seq)
     text = fact.result if isinstance(fact.result, str) else str(fact.result)
-    state.prompt_bound += (len(text) if text.isascii() else len(text.encode())) + MESSAGE_BYTES
+    state.prompt_bound += _size(text) + MESSAGE_BYTES
     state.context_tokens += len(text) // 4
     if not fact.error:
         state.tool_faults.pop(fact.call.tool, None)
@@ -270,7 +278,7 @@ def _check_evaluated(state: State, event: Event, fact: CheckEvaluated) -> None:
 
 def _verdict_given(state: State, event: Event, fact: VerdictGiven) -> None:
     state.signals = [signal for signal in state.signals if signal.identity != fact.identity]
-    state.prompt_bound += len(fact.note.encode()) + MESSAGE_BYTES if fact.note else 0
+    state.prompt_bound += _size(fact.note) + MESSAGE_BYTES if fact.note else 0
     if fact.action in ("nudge", "fail-turn"):
         state.heard[fact.identity] = fact.turn
     if fact.action == "fail-turn":
@@ -299,7 +307,7 @@ def _results_shortened(state: State, event: Event, fact: ResultsShortened) -> No
 
 def _conversation_recalled(state: State, event: Event, fact: ConversationRecalled) -> None:
     said = [*(item.text for item in fact.said), fact.summary]
-    state.prompt_bound += sum(len(text.encode()) + MESSAGE_BYTES for text in said)
+    state.prompt_bound += sum(_size(text) + MESSAGE_BYTES for text in said)
     state.context_tokens += sum(len(text) for text in said) // 4
 
 
@@ -309,7 +317,7 @@ def _measure(state: State) -> None:
     messages = state.transcript.messages
     texts = [message.text + "".join(str(call.arguments) for call in message.calls) for message in messages]
     state.context_tokens = (overhead + sum(len(text) for text in texts)) // 4
-    state.prompt_bound = overhead + sum(len(text.encode()) + MESSAGE_BYTES for text in texts)
+    state.prompt_bound = overhead + sum(_size(text) + MESSAGE_BYTES for text in texts)
     state.context_refused = False
 
 
@@ -340,7 +348,7 @@ def _escalation_answered(state: State, event: Event, fact: EscalationAnswered) -
         case "answer":
             state.turn_failed = True
             state.tool_faults.clear()
-            state.prompt_bound += len(fact.text.encode()) + MESSAGE_BYTES
+            state.prompt_bound += _size(fact.text) + MESSAGE_BYTES
         case "happened" | "not-happened":
             state.ledger.rule("yes" if fact.action == "happened" else "no", event.seq)
         case "abort":

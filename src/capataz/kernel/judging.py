@@ -49,7 +49,7 @@ def _concerns(state: State, signal: Signal) -> bool:
     if claim is None or claim.written or claim.stop in ("refusal", "filter", "pause") or state.rejected:
         return False
     if signal.guard != "finishing":
-        return True
+        return not (signal.kind == "narration" and state.found_done)
     # What only a person can mend is not sent back to the model: it is that person's.
     return not checks_passed(state) and bool(missing(state)) and not barred_tools(state)
 

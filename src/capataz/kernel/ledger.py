@@ -60,21 +60,35 @@ class Act:
     """It has answered late and its read-back was not asked since."""
 
     @property
+    def over(self) -> bool:
+        """Whether the call itself is known to have come to its end; one that was given up on may still take effect."""
+        if self.late is not None:
+            return not self.late.in_doubt
+        return self.finished is not None and not self.finished.in_doubt
+
+    @property
     def settled(self) -> bool:
-        """Whether a "no" is final: the tool's settle time had passed when the read-back was asked."""
+        """Whether a "no" is final: the declared settle time had passed when it was said. Where none is declared, a
+        "no" is final at once for a call that is over, and never for one that may still be at work somewhere."""
+        return self.asked_in_time and (self.facts.settle > 0 or self.over)
+
+    @property
+    def asked_in_time(self) -> bool:
         return self.after_at >= self.started_at + self.facts.settle
 
     @property
     def answered(self) -> bool:
-        """Whether the read-back has said all it will: "no" counts only once it is final."""
-        return self.after is not None and (self.after != "no" or self.settled)
+        """Whether the read-back has said all it will: asking it again would change nothing."""
+        return self.after is not None and (self.after != "no" or self.asked_in_time)
 
     @property
     def standing(self) -> Standing:
         if self.ruled is not None:
             return "confirmed" if self.ruled == "yes" else "denied"
+        if self.never_ran:
+            return "failed"
         if self.after == "yes":
-            return "confirmed" if self.before != "yes" or self.facts.tied else "already"
+            return self._proven
         if self.after == "no" and self.settled:
             return "failed" if self.finished is not None and self.finished.error else "denied"
         if self.after in ("no", "unknown"):
@@ -86,6 +100,19 @@ class Act:
         if self.finished.in_doubt:
             return "in-doubt"
         return "failed" if self.finished.error else "unconfirmed"
+
+    @property
+    def _proven(self) -> Standing:
+        """What a "yes" after the act proves: this act, where the effect was not there before or the yes is tied."""
+        if self.facts.tied or self.before in (None, "no"):
+            return "confirmed"
+        return "already" if self.before == "yes" else "unconfirmed"
+
+    @property
+    def never_ran(self) -> bool:
+        """Its arguments could not even be handed over: nothing was done, whatever a read-back says."""
+        fault = self.finished.fault if self.finished is not None else None
+        return fault is not None and fault.reason == "invalid-arguments" and fault.origin == "tool"
 
     @property
     def name(self) -> str:
@@ -130,20 +157,19 @@ class Ledger:
 
     def forbids(self, call: Call, facts: ToolFacts) -> str | None:
         """Why this act must not be made again, in words for the model; None when it may."""
-        if facts.repeatable or call.target is None or call.kind not in ("write", "message"):
+        if facts.repeatable or call.kind not in ("write", "message"):
             return None
+        on = "" if call.target is None else f" on {call.target}"
         key = effect_key(call)
         if key in self.elsewhere:
-            return (
-                f"{call.tool} on {call.target} with these arguments was already done for this task. Do not repeat it."
-            )
+            return f"refused: this exact {call.tool}{on} was already done for this task. Do not repeat it."
         for act in self.acts.values():
             if act.key == key and act.standing in HOLDS:
                 state = (
                     "may already have taken effect" if act.standing in ("in-doubt", "pending") else "is already done"
                 )
                 return (
-                    f"refused: this exact {call.tool} on {call.target} {state} (step {act.started_seq}). "
+                    f"refused: this exact {call.tool}{on} {state} (step {act.started_seq}). "
                     "It was not run again. If nothing else is left to do, give your final answer."
                 )
         return None

@@ -14,7 +14,7 @@ def seconds_left(state: State, *, closing: bool = False) -> float | None:
     if limit is None:
         return None
     held = 0.0 if closing else min(state.rules.policy.closing_seconds, limit / 4)
-    return max(0.0, limit - held - (state.now - state.started_at))
+    return max(0.0, limit - held - (state.now - state.started_at - state.paused))
 
 
 def output_room(state: State, *, closing: bool = False) -> int | None:

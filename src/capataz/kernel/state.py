@@ -77,6 +77,8 @@ class State:
     started: RunStarted | None = None
     started_at: float = 0.0
     now: float = 0.0
+    paused: float = 0.0
+    """Seconds in which nobody worked on the run: it waited for a person, or for a worker."""
     seq: int = -1
     """Position of the newest event."""
     transcript: Transcript = field(default_factory=Transcript)
@@ -122,6 +124,8 @@ class State:
     """Position up to which a compression was tried last, whether it worked or not."""
 
     used_calls: int = 0
+    found_done: bool = False
+    """A read-back, or the ledger, said of an act that was asked for that it is done already."""
     prompt_bound: int = 0
     spend_input: int = 0
     spend_output: int = 0
@@ -186,5 +190,5 @@ class State:
             input_tokens=self.spend_input + child.input_tokens,
             output_tokens=self.spend_output + child.output_tokens,
             money=money,
-            seconds=self.now - self.started_at,
+            seconds=self.now - self.started_at - self.paused,
         )

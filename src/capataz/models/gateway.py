@@ -39,6 +39,8 @@ from capataz.policy.breaker import DEFAULT_BREAKER, BreakerRule, Breakers
 from capataz.policy.table import PASSING
 from capataz.ports import Clock, Model, ModelRequest, RawCall, Reply
 
+MOST_TOKENS = 10**9
+"""A provider that reports more for one call, or less than nothing, has reported nothing."""
 GUESSED_OUTPUT = 4096
 """Output assumed for the bound of a call's cost when nothing limits it."""
 GRACE = 60.0
@@ -199,7 +201,10 @@ class Gateway:
     def _priced(self, ask: Ask, reply: Reply) -> Usage:
         """The provider's own figures with their price; an estimate by length where it said nothing."""
         usage = reply.usage
-        if not usage.reported:
+        counts = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+        nothing = usage.tokens == 0 and bool(reply.text or reply.calls)
+        if not usage.reported or nothing or not all(0 <= count <= MOST_TOKENS for count in counts):
+            usage = Usage(reported=False)
             said = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
             usage = replace(usage, input=ask.prompt_bound // 4, output=max(1, said // 4))
         return replace(usage, money=price(ask.request.model, ask.provider, usage, self.prices))

@@ -7,15 +7,15 @@ Each message is masked once: the same object goes out again with the next call, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
 
-from capataz.events.facts import Call, Fault
+from capataz.events.facts import JSON, Call, Fault
 from capataz.events.plain import to_json
 from capataz.memory.message import Message
-from capataz.ports import ModelRequest, RawCall, Reply
+from capataz.ports import ModelRequest, RawCall, Reply, ToolSpec
 from capataz.privacy.mask import Mask
 from capataz.privacy.pseudonyms import Pseudonyms
 
@@ -30,12 +30,34 @@ class Masking:
     """Tools that are given the placeholders, not what they stand for."""
     _seen: list[tuple[Message, Message]] = field(default_factory=list[tuple[Message, Message]])
     _system: tuple[str, str] = ("", "")
+    _tools: tuple[Sequence[ToolSpec], Sequence[ToolSpec]] = ((), ())
 
     def outgoing(self, request: ModelRequest) -> ModelRequest:
         """The request as it may leave."""
         if request.system != self._system[0]:
             self._system = (request.system, self.mask.text(request.system, self.pseudonyms))
-        return replace(request, system=self._system[1], history=self._history(request.history))
+        return replace(
+            request,
+            system=self._system[1],
+            history=self._history(request.history),
+            tools=self._declared(request.tools),
+            extra=self._extra(request.extra),
+        )
+
+    def _declared(self, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
+        """The declarations of the tools: descriptions and defaults are written by people, too."""
+        if self._tools[0] is not tools:
+            self._tools = (tools, tuple(self._tool(tool) for tool in tools))
+        return self._tools[1]
+
+    def _tool(self, tool: ToolSpec) -> ToolSpec:
+        schema = self.mask.value(dict(tool.schema), self.pseudonyms)
+        description = self.mask.text(tool.description, self.pseudonyms)
+        return replace(tool, description=description, schema=schema if isinstance(schema, dict) else tool.schema)
+
+    def _extra(self, extra: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        masked = self.mask.value(dict(extra), self.pseudonyms) if extra else extra
+        return masked if isinstance(masked, Mapping) else extra
 
     def incoming(self, reply: Reply) -> Reply:
         """The reply with the person's own data back in it, for the person and for the tools that may see them."""

@@ -61,6 +61,8 @@ def _fits(item: Waiting, decision: Decision, digest: str) -> None:
         raise Misuse("an answer needs words: they are what the model is told")
     if item.approval is not None and decision.action not in item.answers:
         raise Misuse(f"run {item.run} waits for an approval: approve, reject, correct or abort")
+    if decision.action in ("happened", "not-happened") and item.escalation.reason != "in-doubt":
+        raise Misuse(f"run {item.run} has no act in doubt: it waits for: {item.escalation.reason}")
     if digest and (item.approval is None or item.approval.digest != digest):
         raise Misuse(f"run {item.run} does not wait for approval {digest} any more: look at it again")
 

@@ -251,10 +251,10 @@ def _started(spec: Spec, task: Task, run: str) -> RunStarted:
     return RunStarted(
         run=run,
         agent=spec.name,
-        task=task.text,
+        task=_clean(task.text),
         role=spec.role,
         model=str(spec.worker.voices[0]),
-        instructions=spec.instructions,
+        instructions=_clean(spec.instructions),
         tools=spec.worker.toolset.facts,
         checks=tuple(spec.worker.checks),
         ceilings=spec.ceilings,
@@ -373,3 +373,8 @@ def remaining(state: State, own: Ceilings) -> Ceilings:
 
 def _lesser(a: Number | None, b: Number | None) -> Number | None:
     return b if a is None else a if b is None else min(a, b)
+
+
+def _clean(text: str) -> str:
+    """Text as it can be stored and sent: half a character, from a broken terminal or file, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()

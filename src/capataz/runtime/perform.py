@@ -38,6 +38,7 @@ from capataz.kernel.commands import (
     Sleep,
     UseTool,
 )
+from capataz.kernel.room import seconds_left
 from capataz.kernel.toolfaults import settle_try
 from capataz.memory.message import Message
 from capataz.mistakes import CapatazError
@@ -52,6 +53,9 @@ from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker, 
 from capataz.tools.call import Used, use
 from capataz.tools.define import ToolContext
 from capataz.tools.effects import CONFIRM_SECONDS, confirm
+
+LEAST_SECONDS = 0.5
+"""A question that was begun when the time ran out still gets this long."""
 
 CLOSING_WORDS = (
     "The run is being closed and no more tools can be used. Say in a few sentences, for the person who asked, what "
@@ -257,7 +261,13 @@ class Performer:
         tool = self._worker.toolset[call.tool]
         with self._pulse.waiting("tool", f"the read-back of {call.tool}", CONFIRM_SECONDS):
             answer, detail = await confirm(
-                tool, call, command.result, command.key, phase=command.phase, threads=self._around.threads
+                tool,
+                call,
+                command.result,
+                command.key,
+                phase=command.phase,
+                threads=self._around.threads,
+                seconds=self._at_most(CONFIRM_SECONDS),
             )
         self._journal.record(EffectChecked(call.turn, call.position, command.phase, answer, self._kept(detail)))
         await self._journal.durable()
@@ -270,11 +280,17 @@ class Performer:
         )
         context = CheckContext(self._run(), command.answer, effects, self._journal.state.started_at)
         checks = [self._worker.checks[name] for name in command.names]
-        asked = (evaluate(check, context, threads=self._around.threads) for check in checks)
+        left = self._at_most(OWN_SILENCE)
+        asked = (evaluate(check, context, threads=self._around.threads, seconds=left) for check in checks)
         with self._pulse.waiting("tool", "checks", OWN_SILENCE):
             answers = await asyncio.gather(*asked)
         for name, (passed, detail) in zip(command.names, answers, strict=True):
             self._journal.record(CheckEvaluated(name, passed, self._kept(detail)))
+
+    def _at_most(self, seconds: float) -> float:
+        """Seconds a question to user code may take: never past the end of the run, but long enough to be asked."""
+        left = seconds_left(self._journal.state, closing=True)
+        return seconds if left is None else min(seconds, max(left, LEAST_SECONDS))
 
     def _kept(self, words: str) -> str:
         """Words out of user code, without the secrets an exception likes to tell."""

@@ -15,6 +15,7 @@ def outcome_of(state: State) -> Outcome:
     if state.ceiling is not None:
         ceiling = state.ceiling
         warnings = (f"ceiling of {ceiling.limit:g} {ceiling.ceiling} reached",)
+    warnings += tuple(f"{act.name} is in doubt: it may have taken effect" for act in state.ledger.doubts())
     if state.ended is not None:
         return _ended(state.ended, run, state, warnings)
     if state.escalated is not None:

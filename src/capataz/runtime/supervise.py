@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from capataz.events.facts import JSON, ChildEnded, EscalationAnswered, RunEscalated
+from capataz.mistakes import Misuse
 from capataz.runtime.journal import Journal
 from capataz.runtime.launch import Spec, Task, Yard, launch
 from capataz.tools.usercode import Returned, Threads, is_async, run_user_code
@@ -31,13 +32,21 @@ class Escalation:
     missing: tuple[str, ...]
 
 
+Action = Literal["retry", "answer", "approve", "reject", "correct", "happened", "not-happened", "abort"]
+ACTIONS: tuple[str, ...] = get_args(Action)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a supervisor decides. "answer" gives the model `text`; "retry" tries again; "abort" ends the run."""
 
-    action: Literal["retry", "answer", "approve", "reject", "correct", "happened", "not-happened", "abort"]
+    action: Action
     text: str = ""
     arguments: Mapping[str, JSON] | None = None
+
+    def __post_init__(self) -> None:
+        if self.action not in ACTIONS:
+            raise Misuse(f"Decision({self.action!r}): there is no such decision, only {', '.join(ACTIONS)}")
 
 
 Deciding: TypeAlias = Decision | str | None

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from capataz.tools.usercode import Trap
+from capataz.tools.wording import short_error
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -38,13 +41,13 @@ class TypedAnswer:
         """What is wrong with an answer, in words for the model; empty when nothing is."""
         from pydantic import ValidationError
 
-        try:
+        with Trap() as trap:  # validators are user code
             self.value(text)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
+        if isinstance(trap.error, ValidationError):
+            first = trap.error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])
             return f"{place}: {first['msg']}" if place else str(first["msg"])
-        return ""
+        return short_error(trap.error) if trap.error is not None else ""
 
     def value(self, text: str) -> Any:
         """The answer as a value; raises pydantic's `ValidationError` when it is none."""

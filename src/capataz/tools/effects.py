@@ -11,7 +11,7 @@ from typing import Any, Literal
 from capataz.events.facts import JSON, Answer3, Call
 from capataz.tools.define import Tool
 from capataz.tools.signature import BadArguments
-from capataz.tools.usercode import Raised, Returned, Threads, Trap, run_user_code
+from capataz.tools.usercode import Raised, Returned, Threads, run_user_code
 from capataz.tools.wording import short_error
 
 CONFIRM_SECONDS = 10.0
@@ -53,19 +53,48 @@ async def confirm(
 def read_answer(value: Any, who: str) -> tuple[Answer3, str]:
     """What a value says as an answer: True or something found is yes, False or nothing found is no.
 
-    None is unknown, and so is any text but "yes", "no" and "unknown": "failed" is something, but it is no yes.
+    Only shapes that can mean one thing count: bool, a count, "yes" and "no", rows or a record that was found, or one
+    of these with the reason beside it. Everything else is unknown: "failed" is something, but it is no yes.
     """
+    if isinstance(value, tuple) and _is_pair(value):
+        answer, _ = read_answer(value[0], who)
+        return answer, value[1] or f"{who} answered {answer}"
     if value is None:
         return "unknown", f"{who} answered None: it does not know"
     if isinstance(value, str):
-        word = value.strip().lower()
-        if word == "yes":
-            return "yes", f"{who} answered yes"
-        if word in ("no", ""):
-            return "no", f"{who} answered no"
-        said = "that it does not know" if word == "unknown" else "with a text: let it return True, False or None"
-        return "unknown", f"{who} answered {said}"
-    with Trap() as trap:
+        return _read_word(value, who)
+    if isinstance(value, bool):
         return ("yes", f"{who} answered yes") if value else ("no", f"{who} answered no")
-    why = f"a {type(value).__name__} that is neither true nor false ({short_error(trap.error)})"
-    return "unknown", f"{who} answered with {why}"
+    if isinstance(value, int | float) and value >= 0:
+        return ("yes", f"{who} counted {value}") if value > 0 else ("no", f"{who} counted none")
+    if _is_found(value):
+        return ("yes", f"{who} found something") if len(value) else ("no", f"{who} found nothing")
+    what = type(value).__name__
+    return "unknown", f"{who} answered with a {what}, which is neither yes nor no: let it return True, False or None"
+
+
+def _read_word(value: str, who: str) -> tuple[Answer3, str]:
+    word = value.strip().lower()
+    if word == "yes":
+        return "yes", f"{who} answered yes"
+    if word in ("no", ""):
+        return "no", f"{who} answered no"
+    said = "that it does not know" if word == "unknown" else "with a text: let it return True, False or None"
+    return "unknown", f"{who} answered {said}"
+
+
+def _is_pair(value: tuple[Any, ...]) -> bool:
+    """An answer with its reason, rather than a row of a table."""
+    if len(value) != 2 or not isinstance(value[1], str):
+        return False
+    first = value[0]
+    if isinstance(first, str):
+        return first.strip().lower() in ("yes", "no", "unknown", "true", "false")
+    return first is None or isinstance(first, bool | int | float)
+
+
+def _is_found(value: Any) -> bool:
+    """Rows or a record, or an empty lot of them. A record that says False or None of something could mean anything."""
+    if isinstance(value, dict):
+        return not any(item is False or item is None for item in value.values())
+    return hasattr(type(value), "__len__") and not isinstance(value, bytes | bytearray | memoryview)

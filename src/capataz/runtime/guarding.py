@@ -1,0 +1,49 @@
+"""A user's own guard, held so that a mistake in it ends the guard and not the run.
+
+A guard is folded with every event, live and each time the log is read again: what it raises would make the run
+unreadable for good. Here it becomes one signal that says so, and the guard is silent from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from capataz.events.facts import Event
+from capataz.guards.base import Guard, Signal
+from capataz.tools.usercode import Trap
+from capataz.tools.wording import short_error
+
+
+@dataclass(slots=True)
+class _Held:
+    state: Any
+    broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeldGuard:
+    """A guard around a guard of the user's."""
+
+    guard: Guard[Any]
+
+    @property
+    def name(self) -> str:
+        return self.guard.name
+
+    def start(self) -> _Held:
+        with Trap() as trap:
+            return _Held(self.guard.start())
+        return _Held(None, broken=trap.error is not None)
+
+    def step(self, state: _Held, event: Event, /) -> tuple[_Held, Signal | None]:
+        if state.broken:
+            return state, None
+        with Trap() as trap:
+            state.state, signal = self.guard.step(state.state, event)
+            if signal is None or isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance] not ours
+                return state, signal
+        state.broken = True
+        why = short_error(trap.error) if trap.error is not None else "it gave back something that is no Signal"
+        words = f"the guard {self.name!r} failed and is off for the rest of this run: {why}"
+        return state, Signal(self.name, "guard-failed", f"guard-failed:{self.name}", (event.seq,), "nudge", words, "")
