@@ -76,6 +76,9 @@ class ClusterChaos(Chaos):
     def pause(self) -> float:
         return self.chance.uniform(0.01, 1.2)
 
+    def enqueue(self, count: int) -> None:
+        super().enqueue(3 * count)  # so that there is always something to be killed in
+
     async def work(self) -> None:
         await _work(self.world)
 

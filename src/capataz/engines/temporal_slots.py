@@ -12,6 +12,7 @@ import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
+from importlib.metadata import version
 
 from temporalio import activity
 from temporalio.client import Client
@@ -74,6 +75,7 @@ class TemporalSlots:
             activities=[self.drive],
             workflow_runner=UnsandboxedWorkflowRunner(),
             identity=self._worker,
+            build_id=f"capataz-{version('capataz')}",  # else it reads all modules there are: seconds, on this loop
             max_cached_workflows=0,  # what is kept for a dead worker would have to time out first
             max_concurrent_activities=self._share.slots,
             max_heartbeat_throttle_interval=beat,
