@@ -10,6 +10,18 @@ from capataz.lens.cases import case_of
 from capataz.lens.score import score_case
 from tests.guards.test_guard_kinds import CHANGED, FAILED, SAME, Told, drawn, every, story, tool
 
+RED = {"is_error": True, "state_changed": None}
+
+
+def _repaired(times: int) -> list[Told]:
+    """An edit and a build that is still red, again and again."""
+    told: list[Told] = []
+    for i in range(times):
+        told.append(("edit", {"file": "src/a.c", "line": 40 + i, "to": f"x{i}"}, "ok", CHANGED))
+        told.append(("make", {}, "error: 1 test failed", RED))
+    return told
+
+
 HEALTHY: dict[str, tuple[Mapping[str, object], list[Told]]] = {
     "a scale read while it fills": (
         {"waage": tool("read")},
@@ -23,17 +35,7 @@ HEALTHY: dict[str, tuple[Mapping[str, object], list[Told]]] = {
         {"leer_sensor": tool("read", "sensor")},
         [("leer_sensor", {"sensor": f"invernadero-{i}"}, {"estado": "ok"}) for i in range(15)],
     ),
-    "a build repaired bit by bit": (
-        {"edit": tool("write", "file"), "make": tool("exec")},
-        [
-            part
-            for i in range(6)
-            for part in (
-                ("edit", {"file": "src/a.c", "line": 40 + i, "to": f"x{i}"}, "ok", CHANGED),
-                ("make", {}, "error: 1 test failed", {"is_error": True, "state_changed": None}),
-            )
-        ],
-    ),
+    "a build repaired bit by bit": ({"edit": tool("write", "file"), "make": tool("exec")}, _repaired(6)),
     "letters to many tenants": (
         {"carta": tool("message", "a")},
         [
