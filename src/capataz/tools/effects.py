@@ -6,7 +6,8 @@ time-out, a status text that would have to be interpreted. This module never dec
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sized
+from typing import Any, Literal, cast
 
 from capataz.events.facts import JSON, Answer3, Call
 from capataz.tools.define import Tool
@@ -56,9 +57,9 @@ def read_answer(value: Any, who: str) -> tuple[Answer3, str]:
     Only shapes that can mean one thing count: bool, a count, "yes" and "no", rows or a record that was found, or one
     of these with the reason beside it. Everything else is unknown: "failed" is something, but it is no yes.
     """
-    if isinstance(value, tuple) and _is_pair(value):
-        answer, _ = read_answer(value[0], who)
-        return answer, value[1] or f"{who} answered {answer}"
+    if (pair := _pair(value)) is not None:
+        answer, _ = read_answer(pair[0], who)
+        return answer, pair[1] or f"{who} answered {answer}"
     if value is None:
         return "unknown", f"{who} answered None: it does not know"
     if isinstance(value, str):
@@ -67,8 +68,8 @@ def read_answer(value: Any, who: str) -> tuple[Answer3, str]:
         return ("yes", f"{who} answered yes") if value else ("no", f"{who} answered no")
     if isinstance(value, int | float) and value >= 0:
         return ("yes", f"{who} counted {value}") if value > 0 else ("no", f"{who} counted none")
-    if _is_found(value):
-        return ("yes", f"{who} found something") if len(value) else ("no", f"{who} found nothing")
+    if (found := _found(value)) is not None:
+        return ("yes", f"{who} found something") if found else ("no", f"{who} found nothing")
     what = type(value).__name__
     return "unknown", f"{who} answered with a {what}, which is neither yes nor no: let it return True, False or None"
 
@@ -83,18 +84,23 @@ def _read_word(value: str, who: str) -> tuple[Answer3, str]:
     return "unknown", f"{who} answered {said}"
 
 
-def _is_pair(value: tuple[Any, ...]) -> bool:
+def _pair(value: Any) -> tuple[Any, str] | None:
     """An answer with its reason, rather than a row of a table."""
-    if len(value) != 2 or not isinstance(value[1], str):
-        return False
-    first = value[0]
-    if isinstance(first, str):
-        return first.strip().lower() in ("yes", "no", "unknown", "true", "false")
-    return first is None or isinstance(first, bool | int | float)
+    if not isinstance(value, tuple):
+        return None
+    items = list(cast("tuple[Any, ...]", value))
+    if len(items) != 2 or not isinstance(items[1], str):
+        return None
+    first, reason = items
+    word = isinstance(first, str) and first.strip().lower() in ("yes", "no", "unknown", "true", "false")
+    return (first, reason) if word or first is None or isinstance(first, bool | int | float) else None
 
 
-def _is_found(value: Any) -> bool:
-    """Rows or a record, or an empty lot of them. A record that says False or None of something could mean anything."""
+def _found(value: Any) -> int | None:
+    """How much was found: rows, or a record. None for what says something else, or could mean anything."""
     if isinstance(value, dict):
-        return not any(item is False or item is None for item in value.values())
-    return hasattr(type(value), "__len__") and not isinstance(value, bytes | bytearray | memoryview)
+        fields = list(cast("dict[Any, Any]", value).values())
+        return None if any(item is False or item is None for item in fields) else len(fields)
+    if isinstance(value, bytes | bytearray | memoryview) or not isinstance(value, Sized):
+        return None
+    return len(value)
