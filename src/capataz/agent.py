@@ -19,6 +19,7 @@ from capataz.mistakes import Misuse
 from capataz.outcome import Answered, Completed, Outcome
 from capataz.policy.policy import Policy
 from capataz.ports import Deadlines, Model
+from capataz.runtime import described
 
 if TYPE_CHECKING:
     from capataz.app import App
@@ -46,9 +47,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("turns", "calls", "tokens", "money", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise Misuse(f"Budget({name}={value!r}): give a number above 0, or None for no limit")
+            described.check_allowance(name, getattr(self, name), whole=name in ("turns", "calls", "tokens"))
 
     def ceilings(self) -> Ceilings:
         money = None if self.money is None else Decimal(str(self.money))
@@ -105,14 +104,31 @@ class Agent:
     """The type the answer must have; what does not validate goes back, then is a contract fault."""
 
     def __post_init__(self) -> None:
+        described.check_name(self.name)
+        self._check_kinds(f"agent {self.name!r}:")
         if self.keep_last < 1:
             raise Misuse(f"agent {self.name!r}: keep_last={self.keep_last}: at least the last message is always kept")
-        if not self.name.strip():
-            raise Misuse("an Agent needs a name: it is how its runs are found again")
         if self.done_when and self.role != "acting":
             raise Misuse(f"agent {self.name!r}: done_when is for acting agents; a {self.role} one can only answer")
         if self.role not in ("acting", "talking", "coordinating"):
             raise Misuse(f"agent {self.name!r}: role {self.role!r} is not one of acting, talking, coordinating")
+
+    def _check_kinds(self, where: str) -> None:
+        """Every part is of the kind it has to be."""
+        described.check_model(f"{where} model", self.model)
+        if self.summary_model is not None:
+            described.check_model(f"{where} summary_model", self.summary_model)
+        for name in ("tools", "done_when", "guards", "failover"):
+            described.check_list(f"{where} {name}", getattr(self, name))
+        described.check_guards(where, self.guards)
+        described.check_answer(where, self.answer)
+        described.check_is(f"{where} instructions", self.instructions, str, "give text, or leave it out")
+        described.check_is(f"{where} budget", self.budget, Budget, "give a Budget, as Budget(turns=20)")
+        described.check_is(f"{where} deadlines", self.deadlines, Deadlines, "give a Deadlines, or leave it out")
+        if self.policy is not None:
+            described.check_is(
+                f"{where} policy", self.policy, Policy, "give a Policy; App(policy=...) also takes a path"
+            )
 
     def run(
         self,
@@ -193,8 +209,7 @@ class Agent:
         from capataz.ports import Job
         from capataz.runtime.conversing import conversations_of, named
 
-        if not task.strip():
-            raise Misuse(f"agent {self.name!r} was given an empty task: say what it should do")
+        described.check_task(self.name, task)
         if delay < 0:
             raise Misuse(f"delay={delay!r}: give seconds, 0 or more")
         around = app.yard().around

@@ -21,6 +21,7 @@ from capataz.mistakes import Misuse, PolicyMisuse
 from capataz.outcome import Outcome
 from capataz.policy.policy import Policy
 from capataz.policy.table import PASSING
+from capataz.runtime import described
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
@@ -78,6 +79,10 @@ class App:
         telemetry: Observer | Sequence[Observer] = (),
     ) -> None:
         given = store if store is not None else os.environ.get("CAPATAZ_STORE") or DEFAULT_STORE
+        described.check_store(given)
+        described.check_prices(prices or {})
+        described.check_list("App: agents", agents)
+        described.check_names([agent.name for agent in agents], "App(agents=[...])")
         self.store_url = shown_url(given) if isinstance(given, str) else type(given).__name__
         self.agents = tuple(agents)
         self._cluster = engine
@@ -155,8 +160,7 @@ class App:
         from capataz.runtime.conversing import named
         from capataz.runtime.launch import Task, launch
 
-        if not task.strip():
-            raise Misuse(f"agent {agent.name!r} was given an empty task: say what it should do")
+        described.check_task(agent.name, task)
         yard = self.yard()
         spec = await self._prepare(agent)
         given = Task(task, task_type, conversation and named(conversation), tenant=tenant, user=user)
@@ -198,6 +202,7 @@ class App:
         from capataz.runtime.handle import queue_of
         from capataz.runtime.shift import Shift, Terms
 
+        described.check_names([agent.name for agent in agents], "app.worker(...)")
         known = {agent.name: agent for agent in (agents or self.agents)}
         if not known:
             raise Misuse("a worker needs agents: App(agents=[...]) or app.worker(agent, ...)")

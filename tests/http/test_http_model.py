@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import orjson
 import pytest
 
+from capataz.mistakes import ModelRefused
 from capataz.models.http import HttpModel
 from capataz.ports import Deadlines, Model
 from tests.http.peers import (
@@ -392,6 +394,18 @@ async def test_every_event_loop_has_connections_of_its_own() -> None:
         assert (await model.complete(request(), lambda: None)).text == "hello"
         await model.close()
     assert server.connections == 4
+
+
+@pytest.mark.parametrize(("key", "shown"), [("k", True), ("any", True), ("EMPTY", True), ("sk-12345", False)])
+async def test_a_key_that_is_no_secret_leaves_the_words_of_an_error_alone(key: str, shown: bool) -> None:
+    words = f"no token {key} was taken"
+    async with serving(plain("401 Unauthorized", orjson.dumps({"error": {"message": words}}))) as server:
+        model = replace(model_at(server.url), key=key)
+        with pytest.raises(ModelRefused) as refused:
+            await model.complete(request(), lambda: None)
+        await model.close()
+    assert (words in refused.value.fault.message) == shown
+    assert ("***" in refused.value.fault.message) != shown
 
 
 def test_the_key_is_not_shown() -> None:

@@ -34,6 +34,8 @@ MOST_BYTES = 32 * 1024 * 1024
 """Of one answer."""
 MOST_ERROR_BYTES = 64 * 1024
 """Of the body of a refusal: what is behind them tells nothing more."""
+SHORTEST_KEY = 8
+"""Characters from which a key is a secret. Local servers are given "k" or "any", which are parts of common words."""
 LINGER = 1.0
 """Seconds a server may take to end a stream whose end mark was read; also for the body of a refusal."""
 LAST_EVENTS = frozenset(("message_stop", "response.completed", "response.incomplete", "response.failed"))
@@ -274,8 +276,8 @@ class HttpModel:
         return urlsplit(self.profile.base_url).netloc
 
     def _clean(self, fault: Fault) -> Fault:
-        """The same fault, without the key should a provider have quoted it."""
-        if not self.key or self.key not in fault.message:
+        """The same fault, without the key should a provider have quoted it. "EMPTY" and the like are no secrets."""
+        if not self.key or len(self.key) < SHORTEST_KEY or self.key not in fault.message:
             return fault
         return replace(fault, message=fault.message.replace(self.key, "***"))
 

@@ -309,11 +309,13 @@ def _make(
 def _approve(approve: bool | Callable[..., Any], name: str, names: tuple[str, ...]) -> Literal[True] | ReadBack | None:
     if isinstance(approve, bool):
         return True if approve else None
+    if not callable(approve):
+        raise ToolMisuse(f"tool {name}: approve={approve!r}: give True, or a function of the arguments that says when")
     if is_async(approve):
         raise ToolMisuse(
             f"tool {name}: approve={approve!r} is asynchronous; a rule is asked at once, write it with def"
         )
-    return read_readback(approve, name, names)
+    return read_readback(approve, name, names, "approve")
 
 
 def _caller() -> FrameType:
@@ -334,7 +336,7 @@ def _name_of(function: Callable[..., Any], name: str | None) -> str:
         inner = plain(function)
         name = str(getattr(inner, "__name__", ""))
         name = type(function).__name__ if name == "__call__" else name
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(str(name)):
         raise ToolMisuse(f"tool {name!r}: providers take only letters, digits, _ and -, at most 64: give it name=...")
     return name
 
@@ -342,12 +344,16 @@ def _name_of(function: Callable[..., Any], name: str | None) -> str:
 def _refuse_nonsense(name: str, kind: str, timeout: float, settle: float, max_result: int) -> None:
     if kind not in get_args(Kind):
         raise ToolMisuse(f"tool {name}: kind={kind!r}: write one of {', '.join(get_args(Kind))}")
-    if not (timeout > 0 and math.isfinite(timeout)):
+    if not (_is_number(timeout) and timeout > 0 and math.isfinite(timeout)):
         raise ToolMisuse(f"tool {name}: timeout={timeout!r}: give the seconds one use may take, above 0 and finite")
-    if not (settle >= 0 and math.isfinite(settle)):
+    if not (_is_number(settle) and settle >= 0 and math.isfinite(settle)):
         raise ToolMisuse(f"tool {name}: settle={settle!r}: give seconds, 0 or more")
-    if max_result < 200:
+    if not _is_number(max_result) or max_result < 200:
         raise ToolMisuse(f"tool {name}: max_result={max_result!r}: a model needs at least 200 characters")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _refuse_unreachable(function: Callable[..., Any], name: str, memory: int) -> None:

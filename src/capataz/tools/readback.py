@@ -48,26 +48,31 @@ class ReadBack:
         return {name: value for name, value in offered.items() if name in self.takes}
 
 
-def read_readback(confirm: Callable[..., Any], tool: str, arguments: Sequence[str]) -> ReadBack:
-    """Read what `confirm` takes. Raises `ToolMisuse` when it could never be called."""
+def read_readback(
+    confirm: Callable[..., Any], tool: str, arguments: Sequence[str], called: str = "confirm"
+) -> ReadBack:
+    """Read what `confirm` takes. Raises `ToolMisuse` when it could never be called.
+
+    `called` is the parameter of `tool` it was given as.
+    """
     if not callable(confirm):
-        raise ToolMisuse(f"tool {tool}: confirm={confirm!r} is not a function")
+        raise ToolMisuse(f"tool {tool}: {called}={confirm!r} is not a function")
     try:
         parameters = list(inspect.signature(confirm).parameters.values())
     except (ValueError, TypeError) as error:
         raise ToolMisuse(
-            f"tool {tool}: the parameters of confirm cannot be read ({error}): wrap it in a lambda"
+            f"tool {tool}: the parameters of {called} cannot be read ({error}): wrap it in a lambda"
         ) from None
     method = inspect.isfunction(confirm) and bool(parameters) and parameters[0].name == "self"
     parameters = parameters[1:] if method else parameters
     known = (*arguments, *EXTRAS)
     for parameter in parameters:
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ToolMisuse(f"tool {tool}: confirm takes {parameter.name} by position only: remove the '/'")
+            raise ToolMisuse(f"tool {tool}: {called} takes {parameter.name} by position only: remove the '/'")
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if named and parameter.default is parameter.empty and parameter.name not in known:
             raise ToolMisuse(
-                f"tool {tool}: confirm wants {parameter.name!r}, which it cannot get: it may take {', '.join(known)}"
+                f"tool {tool}: {called} wants {parameter.name!r}, which it cannot get: it may take {', '.join(known)}"
             )
     named_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return ReadBack(

@@ -1,0 +1,121 @@
+"""What an Agent, a Budget and an App are given, looked at before anything is made of it.
+
+A wrong kind of value would otherwise show much later, as a puzzle: in the middle of a run, or never. Nothing is changed
+here and nothing is opened; the words say what was given and what to give instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import cast, get_origin
+
+from capataz.mistakes import Misuse
+
+
+def check_allowance(name: str, value: object, *, whole: bool) -> None:
+    """A ceiling of a budget: a number above 0, or None for no limit."""
+    if value is None:
+        return
+    number = _number(value, whole=whole)
+    if number is None or not number > 0:
+        kind = "a whole number" if whole else "a number"
+        raise Misuse(f"Budget({name}={value!r}): give {kind} above 0, or None for no limit")
+
+
+def check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        given = "" if name == "" else f", as text, not {name!r}"
+        raise Misuse(f'an Agent needs a name{given}: it is how its runs are found again. Agent("support", ...)')
+
+
+def check_model(where: str, model: object) -> None:
+    """A name, or an object with the port `Model`."""
+    if isinstance(model, str) and model.strip():
+        return
+    if isinstance(model, (str, type)) or not callable(getattr(model, "complete", None)):
+        raise Misuse(f'{where}={model!r}: give "openai:NAME", "anthropic:NAME" or an object with a method `complete`')
+
+
+def check_list(where: str, values: object) -> None:
+    """A list or a tuple: it is gone through more than once."""
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+        raise Misuse(f"{where}={values!r}: give a list, also of a single one: {where.rpartition(' ')[2]}=[...]")
+
+
+def check_guards(where: str, guards: Sequence[object]) -> None:
+    """The user's own guards: each has the port, and a name that no other has."""
+    if not guards:
+        return
+    from capataz.guards.catalogue import GUARDS
+
+    taken = set(GUARDS)
+    for guard in guards:
+        name = getattr(guard, "name", None)
+        parts = (getattr(guard, part, None) for part in ("start", "step"))
+        if isinstance(guard, type) or not isinstance(name, str) or not all(callable(part) for part in parts):
+            raise Misuse(
+                f"{where} guards=[{guard!r}]: a guard is an object with `name`, `start()` and `step(state, event)`"
+            )
+        if name in taken:
+            whose = "a built-in guard" if name in GUARDS else "another of its guards"
+            raise Misuse(f"{where} guards=[...]: {name!r} is the name of {whose}: give this one another name")
+        taken.add(name)
+
+
+def check_answer(where: str, answer: object) -> None:
+    """A type: a class, or a form of `typing` such as `list[int]`."""
+    if answer is None or isinstance(answer, type) or get_origin(answer) is not None:
+        return
+    if type(answer).__module__ not in ("typing", "typing_extensions"):
+        raise Misuse(
+            f"{where} answer={answer!r}: give the type of the answer (int, a dataclass, a pydantic model), no value"
+        )
+
+
+def check_is(where: str, value: object, kind: type, hint: str) -> None:
+    """A value of this type."""
+    if not isinstance(value, kind):
+        raise Misuse(f"{where}={value!r}: {hint}")
+
+
+def check_task(agent: str, task: object) -> None:
+    if not isinstance(task, str):
+        raise Misuse(f"agent {agent!r} was given the task {task!r}: say in words, as a str, what it should do")
+    if not task.strip():
+        raise Misuse(f"agent {agent!r} was given an empty task: say what it should do")
+
+
+def check_store(store: object) -> None:
+    """A URL, or an object with the port `Store`."""
+    if isinstance(store, str):
+        return
+    if isinstance(store, type) or not all(callable(getattr(store, name, None)) for name in ("claim", "append", "read")):
+        raise Misuse(f'App({store!r}): give the URL of a store ("sqlite:///runs.db", "memory:") or a Store')
+
+
+def check_prices(prices: Mapping[str, object]) -> None:
+    """Two amounts for each model."""
+    for name, pair in prices.items():
+        amounts = cast("Sequence[object]", pair) if isinstance(pair, (tuple, list)) else ()
+        numbers = [number for number in map(_number, amounts) if number is not None and 0 <= number < math.inf]
+        if len(amounts) != 2 or len(numbers) != 2:
+            raise Misuse(
+                f"App(prices={{{name!r}: {pair!r}}}): give two numbers, 0 or more: dollars per million tokens of "
+                f"input and of output, as {{{name!r}: (0.5, 1.5)}}"
+            )
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Submitted runs find their agent by its name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Misuse(f"{where}: two agents are called {twice[0]!r}: runs find their agent by its name; name them apart")
+
+
+def _number(value: object, *, whole: bool = False) -> int | float | Decimal | None:
+    """The value, where it is a number."""
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float, Decimal)):
+        return None
+    return None if math.isnan(value) else value
