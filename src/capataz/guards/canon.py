@@ -126,7 +126,10 @@ def argument_bytes(arguments: Mapping[str, JSON]) -> bytes:
         return b"{}"
     if noise := _noise_among(tuple(arguments)):
         arguments = {key: value for key, value in arguments.items() if key not in noise}
-    data = _dumps(arguments)
+    try:
+        data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        data = _dumps(arguments)
     if len(data.translate(None, b"\\;&/.")) == len(data) or not _is_untidy(data):
         return data
     data = _dumps({key: _tidy(value) if isinstance(value, str) else value for key, value in arguments.items()})

@@ -54,6 +54,7 @@ class Failing(Shared[Errors]):
     """The same error in a row; a success of the same tool, or a change of the world, starts anew."""
 
     name = "failing"
+    calm = True
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds

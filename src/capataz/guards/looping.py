@@ -7,7 +7,6 @@ a page that moves on and a test after an edit repeat their arguments, and are no
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from capataz.events.facts import Event
 from capataz.guards.base import Advice, Signal
@@ -90,16 +89,13 @@ class Repeating(Shared[None]):
         )
 
 
-Place: TypeAlias = tuple[int, bool, bool, str, str]
-"""(position, polls, waits, tool, name): one step in a ring's memory; `name` is set only where it repeats something."""
-
-
 @dataclass(slots=True)
 class Ring:
     """What came lately, and how long it has matched itself at each distance."""
 
     pairs: list[int] = field(default_factory=list[int])
-    steps: list[Place] = field(default_factory=list[Place])
+    steps: list[Step] = field(default_factory=list[Step])
+    """Those of `pairs`: a fixed number of the latest, so that their results may be kept."""
     matched: list[int] = field(default_factory=lambda: [0] * (LONGEST_CYCLE + 1))
     dirty: bool = False
     stale: int = 0
@@ -138,9 +134,9 @@ class Cycling(Shared[Ring]):
 
     def _match(self, state: Ring, step: Step) -> Signal | None:
         pairs = state.pairs
-        lap, name = 0, ""
-        if step.pair in pairs:
-            state.dirty, name = True, step.name
+        lap = 0
+        if not step.first and step.pair in pairs:
+            state.dirty = True
             matched = state.matched
             size = len(pairs)
             for distance in range(2, LONGEST_CYCLE + 1):
@@ -154,7 +150,7 @@ class Cycling(Shared[Ring]):
             state.dirty = False
             state.matched = [0] * (LONGEST_CYCLE + 1)
         pairs.append(step.pair)
-        state.steps.append((step.event.seq, step.kind == "poll", step.waits, step.tool, name))
+        state.steps.append(step)
         if len(pairs) > 3 * LONGEST_CYCLE:
             del pairs[:LONGEST_CYCLE]
             del state.steps[:LONGEST_CYCLE]
@@ -179,14 +175,14 @@ class Cycling(Shared[Ring]):
             state.told[pair] = identity
         trim(state.told, 64)
         state.told_size = lap
-        tools = ", ".join(place[3] for place in members)
+        tools = ", ".join(one.tool for one in members)
         advice: Advice = "stop" if matched > needed else "nudge"
         laps = (matched + lap) / lap
         return Signal(
             self.name,
             "alternating" if lap == 2 else "cycle-n",
             identity,
-            tuple(place[0] for place in state.steps[-2 * lap :]),
+            tuple(one.seq for one in state.steps[-2 * lap :]),
             advice,
             f"The same {lap} calls ({tools}) came round {laps:.1f} times with the same results.",
             f"You are going round in a ring of {lap} calls ({tools}); each gave the same result as the last time. "
@@ -206,7 +202,7 @@ class Cycling(Shared[Ring]):
             self.name,
             "alternating" if state.told_size == 2 else "cycle-n",
             identity,
-            tuple(place[0] for place in state.steps[-state.told_run :]),
+            tuple(one.seq for one in state.steps[-state.told_run :]),
             "stop",
             f"A ring of {state.told_size} calls was taken up again after the model was told of it.",
             "You are in the same ring of calls again. Do something else, or say what blocks you.",
@@ -258,12 +254,12 @@ def _turn_page(state: Ring, step: Step) -> None:
         state.told.clear()
 
 
-def _is_waiting(members: list[Place]) -> bool:
+def _is_waiting(members: list[Step]) -> bool:
     """A ring with a poll in it, or with a look between two waits."""
-    waits = [place[2] for place in members]
-    return any(place[1] for place in members) or (any(waits) and not all(waits))
+    waits = [one.waits for one in members]
+    return any(one.kind == "poll" for one in members) or (any(waits) and not all(waits))
 
 
-def _ring_name(members: list[Place]) -> str:
+def _ring_name(members: list[Step]) -> str:
     """The same wherever one enters the ring, and in every replay."""
-    return digest("".join(sorted(place[4] for place in members)).encode())
+    return digest("".join(sorted(one.name for one in members)).encode())

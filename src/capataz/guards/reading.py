@@ -60,6 +60,8 @@ _LOOKING = frozenset(("read", "search", "poll"))
 CALLS: frozenset[type[Fact]] = frozenset((ToolFinished, ToolRefused))
 READ: frozenset[type[Fact]] = CALLS | {MessageReceived, ModelReplied, RunStarted, HistoryCompressed, RunEnded}
 """Facts the reader learns from."""
+TROUBLED = 64
+"""Tools remembered as having failed."""
 HELD = 256
 """Calls of one reply that are held back to be read in their order."""
 
@@ -81,8 +83,10 @@ class Step:
     error that says nothing changed nothing). `new` says that this call never had this result since the world last
     moved, and `before` where it had, this time included, after how often. `free` is set where repeating is the task,
     `waits` where the call only lets time pass, `patient` where the step before waited or polled, `moved` where this
-    step itself moved the world, `plain` where it succeeded and brought news. What is a property is worked out when
-    asked, since most steps are never asked; those that say "now" are true only until the next step is read.
+    step itself moved the world, `plain` where it succeeded, brought news and no error stands open, `first` where this
+    call was never made before, as far as is remembered. `known` is the hash of the result where it was needed anyhow.
+    What is a property is worked out when asked, since most steps are never asked; those that say "now" are true only
+    until the next step is read.
     """
 
     reader: Reader
@@ -104,6 +108,8 @@ class Step:
     waits: bool
     patient: bool
     plain: bool
+    first: bool
+    known: int | None
 
     @property
     def name(self) -> str:
@@ -123,7 +129,7 @@ class Step:
     @property
     def result(self) -> int:
         """Hash of what came back, without its noise."""
-        return result_hash(self.outcome, self.kind, self.error)
+        return self.known if self.known is not None else result_hash(self.outcome, self.kind, self.error)
 
     @property
     def target(self) -> int:
@@ -189,6 +195,8 @@ class Reader:
     _pair: int = 0
     _turn: int = -1
     _patient: bool = False
+    _troubled: set[str] = field(default_factory=set[str])
+    """Tools that have failed and not succeeded since, while the world did not move."""
 
     def read(self, event: Event) -> Iterable[Step]:
         """The steps that can be read now, to be gone through to the end.
@@ -250,13 +258,14 @@ class Reader:
             self.chapter += 1
             self._pair = 0
             self._acts.clear()
+            self._troubled.clear()
 
     def _step(self, event: Event, call: Call, outcome: JSON, error: bool, changed: bool | None) -> Step:
         tool, kind = call.tool, call.kind
         acting = kind in ACTING
         arguments = argument_bytes(call.arguments)
         key = hash((tool, arguments))
-        pair = self._named_pair(key, outcome, kind, error)
+        pair, known = self._named_pair(key, outcome, kind, error)
         if error and changed is None:
             changed = False
         self.number += 1
@@ -271,26 +280,42 @@ class Reader:
         moved, new, places = self._remember(pair, event.seq, acting, changed)
         waits = kind == "exec" and (_waits_by_name(tool) or _SLEEPS.search(arguments) is not None)
         patient, self._patient = self._patient, waits or kind == "poll"
+        calm = not error and new and self.run == 1
+        if error or self._troubled:
+            self._trouble(tool, error, moved)
+            calm = False
         return Step(
             self, event, call, tool, kind, acting, arguments, key, pair, error,
             words, changed, moved, new, places, tool in self.free, waits, patient,
-            not error and new and self.run == 1,
+            calm, known is None, known,
         )  # fmt: skip
 
-    def _named_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> int:
-        """The name of this call with this result: the same for every result that differs in noise only."""
+    def _trouble(self, tool: str, error: bool, moved: bool) -> None:
+        """Keep what has failed: what ends it is shown to everyone."""
+        if moved:
+            self._troubled.clear()
+        if not error:
+            self._troubled.discard(tool)
+        elif len(self._troubled) < TROUBLED:
+            self._troubled.add(tool)
+
+    def _named_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> tuple[int, int | None]:
+        """The name of this call with this result: the same for every result that differs in noise only.
+
+        With it comes the hash of the result; None where the call is made for the first time.
+        """
         known = self._answers.get(key)
         if known is None:
             first = self._aside.pop(key, None)
             if first is None:
-                return self._first_pair(key, outcome, kind, error)
+                return self._first_pair(key, outcome, kind, error), None
             known = self._know(key, result_hash(*first))
         result = result_hash(outcome, kind, error)
         pair = known.get(result)
         if pair is None:
             pair = known[result] = hash((key, result))
             trim(known, RESULTS)
-        return pair
+        return pair, result
 
     def _first_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> int:
         raw = outcome if isinstance(outcome, str) else _json(outcome)

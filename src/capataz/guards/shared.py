@@ -29,8 +29,9 @@ class Shared(Generic[S]):
     """A guard that judges readings.
 
     `facts` are the kinds of fact it wants to see, `kinds` the classes of tool whose calls concern it, and with `calm`
-    it does not care for a call that succeeded and brought news. It is shown no others. A `prompt` guard is shown the
-    end of a call the moment it ends, and no reading of it; the others are shown the calls of one reply in their order.
+    it does not care for a call that succeeded and brought news while no error stood open. It is shown no others. A
+    `prompt` guard is shown the end of a call the moment it ends, and no reading of it; the others are shown the calls
+    of one reply in their order.
     """
 
     name: ClassVar[str]

@@ -147,5 +147,8 @@ def span_of(arguments: Mapping[str, JSON]) -> tuple[int, int, int] | None:
         end += start
     if end <= start:
         return None
-    others = tuple(sorted((key, repr(value)) for key, value in arguments.items() if key not in names[:2]))
-    return start, end, hash(others)
+    others = 0
+    for key, value in arguments.items():
+        if key != names[0] and key != names[1]:
+            others ^= hash((key, repr(value)))
+    return start, end, others
