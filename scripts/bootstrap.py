@@ -40,6 +40,7 @@ def main(folder: str) -> None:
             f"Capataz needs Python {LEAST[0]}.{LEAST[1]} or newer, and {sys.executable} is {sys.version.split()[0]}.\n"
             "Name another one: make PYTHON=/path/to/python3"
         )
+    print(f"Installing what Capataz needs into {folder}; this takes a minute, and happens only once.", flush=True)
     with_pip = importlib.util.find_spec("ensurepip") is not None
     venv.EnvBuilder(clear=True, symlinks=os.name != "nt", with_pip=with_pip).create(folder)
     if not with_pip:

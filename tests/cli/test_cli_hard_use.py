@@ -199,6 +199,14 @@ def test_an_address_for_a_model_that_has_its_own_is_a_mistake(agents: Path, runn
     assert "leave --base-url out" in done.stderr
 
 
+def test_the_store_of_an_app_is_diagnosed_whatever_it_is_called(store: str, tmp_path: Path, runner: CliRunner) -> None:
+    kept = tmp_path / "kept.db"
+    named = kept.rename(tmp_path / "records.bin")
+    done = runner.invoke(main, ["diagnose", str(named), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["all"]["runs"] == 3
+
+
 def test_a_terminal_that_says_it_has_no_columns_is_taken_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
     assert console().width == 80

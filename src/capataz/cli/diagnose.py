@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
+from capataz.cli.finding import open_existing
 from capataz.cli.options import as_json as json_option
 from capataz.cli.render import console, print_json
+from capataz.cli.tuning import read_stored, stored
 from capataz.events.facts import Kind, RunStarted, Usage
 from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+_SQLITE = b"SQLite format 3\0"
+_MOST_STORED = 1_000_000
+"""Runs of a store, the newest ones."""
 _SMALL = 4 << 20
 """Bytes below which a second process costs more than it brings."""
 
@@ -58,7 +64,8 @@ def diagnose(
 ) -> None:
     """Say what went wrong in the recorded runs under PATHS: files, folders, archives, or - for standard input.
 
-    Records are recognised by content: chats, spans, sessions of coding agents, benchmark results, logs of Capataz.
+    Records are recognised by content: chats, spans, sessions of coding agents, benchmark results, logs and stores of
+    Capataz.
     The guards that watch live runs are replayed over them. Nothing is changed and nothing leaves this machine.
 
     \b
@@ -68,9 +75,13 @@ def diagnose(
     """
     text = "" if policy is None else policy.read_text(encoding="utf-8")
     examiner_for(text)  # a mistake in the file shows before anything is read
-    work = Work(paths, partial(_Part, text), _step, kinds=classes(kinds))
+    stores = tuple(path for path in paths if _is_store(path))
+    files = tuple(path for path in paths if path not in stores)
+    work = Work(files, partial(_Part, text), _step, kinds=classes(kinds))
     screen = console(stderr=True)
-    totals, report = _read(work, jobs or jobs_for(paths), screen)
+    totals, report = _read(work, jobs or jobs_for(files), screen) if files else (Totals(), Report())
+    for path in stores:
+        totals.merge(asyncio.run(_of_store(path, text)).totals)
     reading = report.as_json()
     if html is not None:
         title = ", ".join(path.resolve().name or str(path) for path in paths[:3]) + (
@@ -90,6 +101,25 @@ class _Part:
 
     policy: str = ""
     totals: Totals = field(default_factory=Totals)
+
+
+def _is_store(path: Path) -> bool:
+    """A file of SQLite's, whatever it is called."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+async def _of_store(path: Path, policy: str) -> _Part:
+    """The runs in a store of Capataz."""
+    part, store = _Part(policy), open_existing(f"sqlite:///{path}")
+    try:
+        for run in await stored(store, _MOST_STORED):
+            _step(part, await read_stored(store, run))
+    finally:
+        await store.close()
+    return part
 
 
 def _step(part: _Part, run: ImportedRun) -> None:
