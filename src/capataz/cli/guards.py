@@ -19,7 +19,9 @@ def guards() -> None:
 
 
 @guards.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, exists=True))
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
 @json_option
 @click.option("--policy", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A policy file.")
 def score(files: tuple[Path, ...], as_json: bool, policy: Path | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
+from math import isfinite
 from typing import Literal, TypeAlias, get_args
 
 from capataz.events.facts import Fault
@@ -24,6 +25,10 @@ EVERYONE = "*"
 """The name in a limit that holds for each one of its kind that has no limit of its own: a plan."""
 GRAIN = Decimal("1e-10")
 """The unit money is counted in: one ten-billionth of a dollar, so that sums are exact."""
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and type(value) is not bool and isfinite(value) and value >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,10 @@ class Limit:
             raise Misuse(f"Limit({self.whose!r}, name=''): name one, or {EVERYONE!r} for each")
         if self.tokens is None and self.money is None:
             raise Misuse("a Limit without tokens and without money limits nothing")
-        if (self.tokens is not None and self.tokens < 0) or (self.money is not None and self.money < 0):
-            raise Misuse("a Limit is a number, 0 or more")
+        if self.tokens is not None and (type(self.tokens) is not int or self.tokens < 0):
+            raise Misuse(f"Limit(tokens={self.tokens!r}): give a whole number, 0 or more")
+        if self.money is not None and not _is_amount(self.money):
+            raise Misuse(f"Limit(money={self.money!r}): give a number of dollars, 0 or more")
         if self.money is not None:
             object.__setattr__(self, "money", Decimal(str(self.money)))
 

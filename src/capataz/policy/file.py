@@ -201,10 +201,14 @@ def _built(cls: Callable[..., T], section: Table, where: str) -> T:
         raise PolicyMisuse(f"{where} {error}") from error
 
 
+MOST = 10**12
+"""No number of a policy is larger."""
+
+
 def _number(value: Any, kind: type, where: str, least: float) -> Any:
     wanted: tuple[type, ...] = (int,) if kind is int else (int, float)
     number: Any = value if isinstance(value, wanted) and not isinstance(value, bool) else None
-    if number is None or not isfinite(number) or number < least:
+    if number is None or not least <= number <= MOST or not isfinite(number):
         words = "a whole number" if kind is int else "a number"
         raise PolicyMisuse(f"{where} = {value!r}: give {words}, at least {least:g}")
     return kind(number)

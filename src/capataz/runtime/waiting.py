@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,10 @@ from capataz.events.facts import (
     RunEscalated,
     RunStarted,
 )
+from capataz.mistakes import Sealed, Unreadable
 from capataz.ports import Store
+
+_LOG = logging.getLogger("capataz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,12 @@ async def waiting(
     """Runs that wait for a person, newest first. `shown` gives the events as they may be shown: masked."""
     found: list[Waiting] = []
     for row in await store.runs(limit, outcome="escalated"):
-        item = read_waiting(shown(await store.read(row.run)))
+        try:
+            item = read_waiting(shown(await store.read(row.run)))
+        except (Sealed, Unreadable) as error:
+            # One run that cannot be read must not hide those that wait, and must not be hidden itself.
+            _LOG.warning("run %s waits, but cannot be read: %s", row.run, error)
+            continue
         if item is not None:
             found.append(item)
     return found

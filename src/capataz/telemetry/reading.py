@@ -5,6 +5,7 @@ Nothing of a log is kept once it is folded. What is read is the store's; this mo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from copy import deepcopy
 from math import inf, nextafter
@@ -12,12 +13,14 @@ from math import inf, nextafter
 from capataz.lens.metrics import Figures, figures_of
 from capataz.lens.metrics_prometheus import exposition
 from capataz.lens.metrics_tally import Tally
-from capataz.mistakes import NotFound
+from capataz.mistakes import NotFound, Sealed, StoreError, Unreadable
 from capataz.ports import RunRow, Store
 
 PAGE = 500
 PATIENCE = 7 * 86_400.0
 """Seconds a scraper looks back for runs that are still open; an older one is counted as it stands."""
+
+_LOG = logging.getLogger("capataz")
 
 
 async def rows_since(store: Store, since: float | None = None, agent: str | None = None) -> AsyncIterator[RunRow]:
@@ -40,6 +43,11 @@ async def rows_since(store: Store, since: float | None = None, agent: str | None
         before, limit = nextafter(last, inf), PAGE if fresh else limit * 2
 
 
+def left_out(run: str, error: StoreError) -> None:
+    """One run that cannot be read must not hide all the others, and must not be hidden itself."""
+    _LOG.warning("run %s is left out of the figures: %s", run, error)
+
+
 async def figures_since(store: Store, since: float | None = None, agent: str | None = None) -> AsyncIterator[Figures]:
     """The figures of those runs, newest first. A run that was deleted in the meantime is passed over."""
     async for row in rows_since(store, since, agent):
@@ -47,6 +55,8 @@ async def figures_since(store: Store, since: float | None = None, agent: str | N
             yield figures_of(await store.read(row.run))
         except NotFound:
             continue
+        except (Sealed, Unreadable) as error:
+            left_out(row.run, error)
 
 
 async def tally_since(store: Store, since: float | None = None, agent: str | None = None) -> Tally:
@@ -81,6 +91,10 @@ class Scrape:
             try:
                 figures = figures_of(await self._store.read(row.run))
             except NotFound:
+                continue
+            except (Sealed, Unreadable) as error:
+                left_out(row.run, error)
+                self._counted.add(row.run)
                 continue
             if row.status == "ended" or row.started_at < now - PATIENCE:
                 self._sealed.add(figures)

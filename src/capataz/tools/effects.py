@@ -7,7 +7,7 @@ time-out, a status text that would have to be interpreted. This module never dec
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from capataz.events.facts import JSON, Answer3, Call
 from capataz.tools.define import Tool
@@ -88,7 +88,7 @@ def _pair(value: Any) -> tuple[Any, str] | None:
     """An answer with its reason, rather than a row of a table."""
     if not isinstance(value, tuple):
         return None
-    items = list(cast("tuple[Any, ...]", value))
+    items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
     if len(items) != 2 or not isinstance(items[1], str):
         return None
     first, reason = items
@@ -99,7 +99,7 @@ def _pair(value: Any) -> tuple[Any, str] | None:
 def _found(value: Any) -> int | None:
     """How much was found: rows, or a record. None for what says something else, or could mean anything."""
     if isinstance(value, dict):
-        fields = list(cast("dict[Any, Any]", value).values())
+        fields: list[Any] = list(value.values())  # pyright: ignore[reportUnknownArgumentType]
         return None if any(item is False or item is None for item in fields) else len(fields)
     if isinstance(value, bytes | bytearray | memoryview) or not isinstance(value, Sized):
         return None
