@@ -82,7 +82,7 @@ async def test_without_a_read_back_the_repeat_is_held_and_a_person_decides(yard:
 async def test_the_model_is_told_of_the_late_answer_and_the_read_back_is_asked_again(yard: Yard) -> None:
     jobs: list[str] = []
 
-    @tool(kind="write", target="name", timeout=0.1, confirm=lambda name, **_: True if name in jobs else None)
+    @tool(kind="write", target="name", timeout=0.1, confirm=lambda name, **_: name in jobs)
     def create_job(name: str) -> str:
         time.sleep(0.4)
         jobs.append(name)
@@ -92,7 +92,7 @@ async def test_the_model_is_told_of_the_late_answer_and_the_read_back_is_asked_a
     outcome = await Agent("planner", model, tools=[create_job]).arun("nightly job", app=yard.app)
     assert jobs == ["nightly"]
     facts = await yard.facts(outcome.run)
-    assert [fact.answer for fact in facts if isinstance(fact, EffectChecked)] == ["unknown", "unknown", "yes"]
+    assert [fact.answer for fact in facts if isinstance(fact, EffectChecked)] == ["no", "no", "yes"]
     assert isinstance(outcome, Completed)
     assert sum(isinstance(fact, ToolAnsweredLate) for fact in facts) == 1
 

@@ -7,12 +7,12 @@ it keeps what is theirs, but no secrets.
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import lru_cache
 
 import click
 
 from capataz.lens.masked import Shower
-from capataz.privacy.found import SECRETS
+from capataz.privacy.found import KINDS, SECRETS
 from capataz.privacy.mask import Mask
 from capataz.runtime.privacy import environment_secrets
 
@@ -21,13 +21,16 @@ reveal = click.option(
 )
 
 
-@cache
 def shower(reveal: bool = False) -> Shower:
     """What is shown of facts and words."""
-    return Shower(None if reveal else Mask(environment_secrets(os.environ)))
+    return Shower(None) if reveal else _made(environment_secrets(os.environ), KINDS)
 
 
-@cache
 def answers(reveal: bool = False) -> Shower:
     """What is shown of an answer to the person who asked for it."""
-    return Shower(None if reveal else Mask(environment_secrets(os.environ), classes=SECRETS))
+    return Shower(None) if reveal else _made(environment_secrets(os.environ), SECRETS)
+
+
+@lru_cache(maxsize=4)
+def _made(secrets: tuple[str, ...], kinds: frozenset[str]) -> Shower:
+    return Shower(Mask(secrets, classes=kinds))

@@ -7,7 +7,7 @@ from capataz.kernel.commands import Command, EvaluateChecks
 from capataz.kernel.state import State
 
 _WORDS = {
-    "unconfirmed": "has no read-back to confirm it",
+    "unconfirmed": "is not confirmed by a read-back",
     "already": "was already so before the act",
     "denied": "is denied by its read-back",
     "failed": "failed",
