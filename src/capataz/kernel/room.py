@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TypeVar
 
 from capataz.kernel.commands import CallModel
 from capataz.kernel.state import State
+
+Number = TypeVar("Number", int, float)
 
 
 def seconds_left(state: State, *, closing: bool = False) -> float | None:
@@ -44,7 +47,7 @@ def next_call(state: State) -> CallModel:
         attempt=state.attempt,
         purpose="loop",
         prompt_bound=state.prompt_bound,
-        max_output=_least(output_room(state), state.cap),
+        max_output=lesser(output_room(state), state.cap),
         seconds=seconds_left(state),
         money=money_left(state),
         model=state.model,
@@ -71,5 +74,6 @@ def closing_call(state: State) -> CallModel | None:
     )
 
 
-def _least(a: int | None, b: int | None) -> int | None:
+def lesser(a: Number | None, b: Number | None) -> Number | None:
+    """The stricter of two limits; None is no limit."""
     return b if a is None else a if b is None else min(a, b)

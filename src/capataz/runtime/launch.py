@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from capataz.events.facts import (
     JSON,
@@ -26,6 +25,7 @@ from capataz.events.facts import (
 )
 from capataz.guards.handing import handed_on
 from capataz.kernel.evolve import begin, fold
+from capataz.kernel.room import lesser
 from capataz.kernel.state import Rules, State
 from capataz.memory.conversation import Arrived, Entered
 from capataz.mistakes import Misuse, NotFound
@@ -347,9 +347,6 @@ async def _child(spec: Spec, task: Task, yard: Yard) -> Journal:
     return journal
 
 
-Number = TypeVar("Number", int, float)
-
-
 def remaining(state: State, own: Ceilings) -> Ceilings:
     """A child's ceilings: its own, and never more than what is left of its parent's after the closing call's share."""
     limits, spend, policy = state.ceilings, state.spend, state.rules.policy
@@ -363,16 +360,12 @@ def remaining(state: State, own: Ceilings) -> Ceilings:
     if limits.seconds is not None:
         seconds = max(0.0, limits.seconds - spend.seconds - min(policy.closing_seconds, limits.seconds / 4))
     return Ceilings(
-        turns=_lesser(own.turns, None if limits.turns is None else max(0, limits.turns - spend.turns)),
-        calls=_lesser(own.calls, None if limits.calls is None else max(0, limits.calls - spend.calls)),
-        tokens=_lesser(own.tokens, tokens),
+        turns=lesser(own.turns, None if limits.turns is None else max(0, limits.turns - spend.turns)),
+        calls=lesser(own.calls, None if limits.calls is None else max(0, limits.calls - spend.calls)),
+        tokens=lesser(own.tokens, tokens),
         money=own.money if money is None else money if own.money is None else min(own.money, money),
-        seconds=_lesser(own.seconds, seconds),
+        seconds=lesser(own.seconds, seconds),
     )
-
-
-def _lesser(a: Number | None, b: Number | None) -> Number | None:
-    return b if a is None else a if b is None else min(a, b)
 
 
 def _clean(text: str) -> str:

@@ -38,7 +38,7 @@ from capataz.kernel.commands import (
     Sleep,
     UseTool,
 )
-from capataz.kernel.room import seconds_left
+from capataz.kernel.room import lesser, seconds_left
 from capataz.kernel.toolfaults import settle_try
 from capataz.memory.message import Message
 from capataz.mistakes import CapatazError
@@ -141,7 +141,7 @@ class Performer:
             history=[*history, Message("user", CLOSING_WORDS)] if closing else history,
             tools=worker.toolset.specs,
             tool_choice="none" if closing else "auto",
-            max_output=_least(worker.max_output, command.max_output),
+            max_output=lesser(worker.max_output, command.max_output),
             temperature=worker.temperature,
             extra=worker.extra,
             deadlines=within(worker.deadlines, command.seconds),
@@ -308,7 +308,3 @@ def _from_child(call: Call, child: ChildResult, journal: Journal) -> ToolFinishe
     journal.record(child.ended)
     failed = child.ended.outcome not in ("completed", "answered")
     return ToolFinished(call, child.result, error=failed, child=child.ended.run)
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else min(a, b)
