@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import bz2
+import gzip
+import io
 import json
+import lzma
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -109,6 +115,53 @@ def test_a_function_says_how_a_run_went(records: Path, monkeypatch: pytest.Monke
 def test_the_number_of_processes_changes_nothing(records: Path, jobs: str) -> None:
     told = report_of(records, "--jobs", jobs)
     assert told["trial"] == report_of(records, "--jobs", "2")["trial"]
+
+
+def _lines(records: Path) -> bytes:
+    """All records as one file of lines, a broken one among them."""
+    files = sorted((records / "records").iterdir(), key=lambda path: int(path.stem[1:]))
+    return b"\n".join([*(file.read_bytes() for file in files), b"{broken"])
+
+
+def _zipped(text: bytes) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("runs.jsonl", text)
+    return held.getvalue()
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes, "gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zip": _zipped,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", PACKED)
+@pytest.mark.parametrize("command", ["tune", "diagnose"])
+def test_standard_input_is_read_like_a_file_packed_or_not(how: str, command: str, records: Path) -> None:
+    packed = PACKED[how](_lines(records))
+    (records / "runs").write_bytes(packed)
+    more = ["--label", str(records / "labels.csv")] if command == "tune" else []
+    from_file = CliRunner().invoke(main, [command, str(records / "runs"), *more, "--json"])
+    piped = CliRunner().invoke(main, [command, "-", *more, "--json"], input=packed)
+    assert (from_file.exit_code, piped.exit_code) == (0, 0), piped.output
+    one, other = json.loads(from_file.stdout), json.loads(piped.stdout)
+    assert one["reading"]["broken"] == 1
+    assert [note.startswith("<stdin>") for note in other["reading"]["notes"]] == [True]
+    del one["reading"]["notes"], other["reading"]["notes"]
+    assert other["reading"] == one["reading"]
+    assert other["runs"] == one["runs"] if command == "tune" else other["all"] == one["all"]
+
+
+def test_what_came_on_standard_input_is_gone_through_again(records: Path) -> None:
+    told = tune_piped(_lines(records), "--label", str(records / "labels.csv"), "--html", str(records / "t.html"))
+    assert json.loads(told.stdout)["trial"] == report_of(records)["trial"]
+    assert "standard input" in (records / "t.html").read_text()
+
+
+def tune_piped(given: bytes, *words: str) -> Result:
+    told = CliRunner().invoke(main, ["tune", "-", "--json", *words], input=given)
+    assert told.exit_code == 0, told.output
+    return told
 
 
 def test_a_store_of_our_own_is_read(tmp_path: Path) -> None:

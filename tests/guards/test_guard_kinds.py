@@ -35,7 +35,8 @@ def story(kind: str, tools: Mapping[str, object], told: Iterable[Told]) -> dict[
         else:
             more = part[3] if len(part) > 3 else {}
             history.append({"turn": turn, "tool": part[0], "args": part[1], "result": part[2], **more})
-    return {"id": "story", "kind": kind, "tools": tools, "history": history, "expected": {}}
+    anywhere = {"signal": None if kind == "healthy" else kind, "not_before": None, "at_latest": None}
+    return {"id": "story", "kind": kind, "tools": tools, "history": history, "expected": anywhere}
 
 
 def every(*parts: Told, laps: int) -> list[Told]:

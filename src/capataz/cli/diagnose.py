@@ -16,7 +16,7 @@ import click
 from capataz.cli.finding import open_existing
 from capataz.cli.options import as_json as json_option
 from capataz.cli.render import console, print_json
-from capataz.cli.tuning import read_stored, stored
+from capataz.cli.tuning import read_stored, stored, titled
 from capataz.events.facts import Kind, RunStarted, Usage
 from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun
@@ -84,10 +84,7 @@ def diagnose(
         totals.merge(asyncio.run(_of_store(path, text)).totals)
     reading = report.as_json()
     if html is not None:
-        title = ", ".join(path.resolve().name or str(path) for path in paths[:3]) + (
-            " and more" if len(paths) > 3 else ""
-        )
-        html.write_text(page(totals, reading, title), encoding="utf-8", errors="replace")
+        html.write_text(page(totals, reading, titled(paths)), encoding="utf-8", errors="replace")
         screen.print(f"wrote {html}", markup=False)
     if as_json:
         print_json(report_json(totals, reading))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 import orjson
 
 from capataz.cli.options import as_json as json_option
 from capataz.events.facts import JSON
+from capataz.ingest.files import UNPACKING, Source, members, sources
+from capataz.ingest.report import Limits, Report
+from capataz.mistakes import Misuse
+
+if TYPE_CHECKING:
+    from capataz.lens.cases import Case
 
 
 @click.group()
@@ -20,7 +26,7 @@ def guards() -> None:
 
 @guards.command()
 @click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, exists=True, dir_okay=False)
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, exists=True, allow_dash=True)
 )
 @json_option
 @click.option("--policy", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A policy file.")
@@ -28,20 +34,53 @@ def score(files: tuple[Path, ...], as_json: bool, policy: Path | None) -> None:
     """Run the guards over the labelled cases in FILE and say how good they are.
 
     Precision, recall and F1 over the kinds of loop, healthy and recovering runs that were killed, and the steps a
-    loop went on for until the cut. How to write cases of your own: docs/guards/cases.md.
+    loop went on for until the cut. FILE may be a folder or an archive too, or - for standard input. How to write
+    cases of your own: docs/guards/cases.md.
 
     \b
       capataz guards score cases.json
-      capataz guards score cases.json --policy policy.toml --json
+      capataz guards score cases/ --policy policy.toml --json
+      zcat cases.json.gz | capataz guards score -
     """
-    from capataz.lens.cases import read_cases
     from capataz.lens.score import score as score_cases
     from capataz.policy.policy import Policy
 
     rules = Policy() if policy is None else Policy.from_toml(policy.read_text(encoding="utf-8"), str(policy))
-    cases = [case for file in files for case in read_cases(file.read_bytes(), str(file))]
-    report = score_cases(cases, rules.thresholds, rules.modes).report()
+    report = score_cases(_cases(files), rules.thresholds, rules.modes).report()
     click.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() if as_json else _text(report))
+
+
+def _cases(files: Sequence[Path]) -> list[Case]:
+    """All cases. What stands in a folder or an archive beside the cases is left alone, by name."""
+    from capataz.lens.cases import distinct, holds_cases, read_cases
+
+    cases, report, limits = list["Case"](), Report(), Limits()
+    for file in files:
+        for source in sources([file], report, limits):
+            beside = source.archive is not None or file.is_dir()
+            for name, data in _contents(source, limits):
+                if beside and not holds_cases(data):
+                    click.echo(f"left alone, no cases: {name}", err=True)
+                else:
+                    cases += read_cases(data, name)
+    if report.broken:
+        raise Misuse(f"not everything could be read: {'; '.join(str(note) for note in report.notes[:5])}")
+    if not cases:
+        raise Misuse(f"there is no case in {', '.join(str(file) for file in files)}; see docs/guards/cases.md")
+    distinct(cases, "together these files")
+    return cases
+
+
+def _contents(source: Source, limits: Limits) -> Iterator[tuple[str, bytes]]:
+    """What is in a file, or in each of an archive's."""
+    try:
+        if source.archive is None:
+            yield source.name, source.stream.read(limits.value_bytes)
+            return
+        for name, stream in members(source.archive, limits):
+            yield f"{source.name}/{name}", stream.read(limits.value_bytes)
+    except UNPACKING as problem:
+        raise Misuse(f"{source.name} cannot be unpacked: {problem}") from problem
 
 
 def _text(report: Mapping[str, JSON]) -> str:

@@ -16,7 +16,7 @@ from capataz.cli.diagnose import classes, jobs_for
 from capataz.cli.finding import open_existing
 from capataz.cli.options import as_json as json_option
 from capataz.cli.render import console, print_json
-from capataz.cli.tuning import Part, labeller, put, read_stored, share, stored
+from capataz.cli.tuning import Part, as_given, labeller, put, read_stored, share, stored, titled, twice
 from capataz.events.facts import Kind
 from capataz.ingest.parallel import Work, fold_runs
 from capataz.ingest.report import Report
@@ -36,7 +36,7 @@ _BAR = 28
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True, allow_dash=True))
 @click.option("--store", metavar="URL", help="Take the runs of this store: an outcome of completed is a success.")
 @click.option("--label", "labels", default="", metavar="FILE.csv|MODULE:FUNC", help="What says how a run went.")
 @click.option("--max-killed", default="0.4%", show_default=True, metavar="SHARE", help="Good runs that may be cut.")
@@ -62,7 +62,7 @@ def tune(
     kinds: tuple[str, ...],
     jobs: int | None,
 ) -> None:
-    """Choose the limits of the guards from the recorded runs under PATHS, or in a store.
+    """Choose the limits of the guards from the recorded runs under PATHS (- for standard input), or in a store.
 
     Every limit is tried at every count; drawn is, for each class of tool, the work saved against the good runs cut.
     Then the limits are chosen that save most while no more good runs are cut than allowed, and replayed together. A
@@ -80,8 +80,10 @@ def tune(
         rules = Policy.from_toml(policy.read_text(encoding="utf-8"), str(policy))
     labeller(labels)  # a mistake in it shows before anything is read
     screen = console(stderr=True)
-    runs = _Runs(paths, store, labels, classes(kinds), jobs or jobs_for(paths), screen)
-    tuned, chosen, report = _tune(runs, rules, most)
+    with twice(paths) as held:
+        runs = _Runs(held, store, labels, classes(kinds), jobs or jobs_for(held), screen)
+        tuned, chosen, report = _tune(runs, rules, most)
+        report = as_given(report, paths, held)
     _write(tuned, chosen, report, write, html, screen, paths)
     if as_json:
         print_json(tuned_json(tuned, report.as_json()))
@@ -181,8 +183,7 @@ def _write(
     if html is not None:
         from capataz.lens.tune_page import page
 
-        title = ", ".join(path.resolve().name for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
-        html.write_text(page(tuned, report.as_json(), title or "a store"), encoding="utf-8", errors="replace")
+        html.write_text(page(tuned, report.as_json(), titled(paths) or "a store"), encoding="utf-8", errors="replace")
         screen.print(f"wrote {html}", markup=False)
 
 

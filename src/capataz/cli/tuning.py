@@ -7,15 +7,20 @@ completed went well; one that was answered says neither.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import shutil
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from capataz.events.facts import RunEnded
 from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun, Origin
+from capataz.ingest.report import Report
 from capataz.lens.tune import Curves, Prober, Trial
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 Labeller = Callable[[ImportedRun], bool | None]
 GOOD = frozenset(("1", "true", "yes", "good", "success", "succeeded", "completed", "passed", "pass", "ok"))
 BAD = frozenset(("0", "false", "no", "bad", "failure", "failed", "partial", "aborted", "fail", "error"))
+STDIN = Path("-")
 _ENDS: Mapping[str, bool] = {"completed": True, "partial": False, "aborted": False, "escalated": False}
 
 
@@ -130,6 +136,33 @@ async def stored(store: Store, most: int) -> list[str]:
 async def read_stored(store: Store, run: str) -> ImportedRun:
     """A run of a store as if it had been read from a file."""
     return ImportedRun(run, "capataz", Origin("store"), await store.read(run), times_known=True)
+
+
+@contextmanager
+def twice(paths: Sequence[Path]) -> Generator[list[Path]]:
+    """The paths, with what comes on standard input laid aside in a file, so that it too can be gone through again."""
+    if STDIN not in paths:
+        yield list(paths)
+        return
+    with TemporaryDirectory(prefix="capataz-") as folder:
+        kept = Path(folder) / "stdin"
+        with kept.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield [kept if path == STDIN else path for path in dict.fromkeys(paths)]
+
+
+def as_given(report: Report, paths: Sequence[Path], read: Sequence[Path]) -> Report:
+    """The report with standard input under its own name, and not under that of the file it was laid aside in."""
+    if STDIN in paths:
+        kept = str(read[list(dict.fromkeys(paths)).index(STDIN)])
+        report.notes = [replace(note, file=note.file.replace(kept, "<stdin>")) for note in report.notes]
+    return report
+
+
+def titled(paths: Sequence[Path]) -> str:
+    """What a page about these is called."""
+    names = ["standard input" if path == STDIN else path.resolve().name or str(path) for path in paths[:3]]
+    return ", ".join(names) + (" and more" if len(paths) > 3 else "")
 
 
 def share(text: str) -> float:

@@ -1,12 +1,13 @@
 """Labelled histories: short JSON stories of runs with the place where a cut is right, turned into our events.
 
-The format is written down for users in `docs/guards/cases.md`. A case is data of somebody else: what is missing is
-filled in the most harmless way, and what cannot be read is a mistake that names the case.
+The format is written down for users in `docs/guards/cases.md`. A label that contradicts itself or its history is never
+scored: `cases_check` finds every mistake in it, and here they are raised together, each with its case and its field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -30,6 +31,7 @@ from capataz.events.facts import (
     ToolStarted,
 )
 from capataz.guards.limits import ToolLimits
+from capataz.lens.cases_check import mistakes
 from capataz.mistakes import Misuse
 
 _Object: TypeAlias = Mapping[str, Any]
@@ -37,6 +39,9 @@ _KINDS: Mapping[str, Kind] = {
     "read": "read", "search": "search", "poll": "poll", "write": "write", "exec": "exec", "message": "message",
     "ui": "exec", "plan": "write", "sample": "read",
 }  # fmt: skip
+_SHOWN = 10
+"""Mistakes of one file that are told in full."""
+_FORMAT = "see docs/guards/cases.md for the format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +72,62 @@ class Case:
 
 
 def read_cases(text: bytes, where: str) -> list[Case]:
-    """The cases of one file: a JSON list, or an object that holds one under `cases`."""
+    """The cases of one file: a JSON list, or an object that holds one under `cases`.
+
+    Raises `Misuse` that names every mistake of the file (the first ten in full), with case and field.
+    """
     try:
         held = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise Misuse(f"{where} is not JSON: {error}") from error
-    cases = cast(_Object, held).get("cases") if isinstance(held, dict) else held
-    if not isinstance(cases, list):
-        raise Misuse(f"{where} holds no list of cases; see docs/guards/cases.md for the format")
-    return [case_of(cast(_Object, case)) for case in cast(list[object], cases)]
+    listed = cast(_Object, held).get("cases") if isinstance(held, dict) else held
+    if not isinstance(listed, list):
+        raise Misuse(f"{where} holds no list of cases; {_FORMAT}")
+    raws = cast(list[object], listed)
+    _refuse(where, [f"{_named(raw, place)}: {words}" for place, raw in enumerate(raws) for words in mistakes(raw)])
+    cases = [_Writer(cast(_Object, raw)).case() for raw in raws]
+    distinct(cases, where)
+    return cases
+
+
+def holds_cases(text: bytes) -> bool:
+    """Whether this is meant to be a file of cases: broken JSON is, prose and lists of other things are not."""
+    if text.lstrip()[:1] not in (b"[", b"{"):
+        return False
+    try:
+        held = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return True
+    listed = cast(_Object, held).get("cases") if isinstance(held, dict) else held
+    return isinstance(listed, list) and any(
+        isinstance(raw, Mapping) and "history" in raw for raw in cast(list[object], listed)
+    )
 
 
 def case_of(raw: _Object) -> Case:
-    """Read one case. A case that lacks its id or its history, or has an unknown class, is refused by name."""
-    try:
-        return _Writer(raw).case()
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Misuse(f"case {_name_of(raw)!r} cannot be read: {error!r}; see docs/guards/cases.md") from error
+    """Read one case. Raises `Misuse` that names every mistake in it."""
+    _refuse(f"case {raw.get('id', '?')!r}", list(mistakes(raw)))
+    return _Writer(raw).case()
 
 
-def _name_of(raw: object) -> object:
-    return cast(_Object, raw).get("id", "?") if isinstance(raw, Mapping) else "?"
+def distinct(cases: Iterable[Case], where: str) -> None:
+    """Refuse cases that share an id: in the report nobody could tell them apart."""
+    counts = Counter(case.id for case in cases)
+    shared = [f"case {name!r}: id is given to {times} cases" for name, times in counts.items() if times > 1]
+    _refuse(where, [f"{words}; give each its own" for words in shared])
+
+
+def _named(raw: object, place: int) -> str:
+    """A case by its id, or by where it stands."""
+    name = cast(_Object, raw).get("id") if isinstance(raw, Mapping) else None
+    return f"case {name!r}" if isinstance(name, str) and name else f"case {place} of the list"
+
+
+def _refuse(where: str, wrong: Sequence[str]) -> None:
+    if wrong:
+        more = [f"and {len(wrong) - _SHOWN:,} more"] if len(wrong) > _SHOWN else []
+        lines = "\n  ".join([*wrong[:_SHOWN], *more])
+        raise Misuse(f"{where} cannot be scored; {_FORMAT}\n  {lines}")
 
 
 class _Writer:

@@ -15,10 +15,8 @@ from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.guards.watch import Watch
 from capataz.kernel.verdicts import Mode
 from capataz.lens.cases import Case
+from capataz.lens.cases_check import GATES, LOOPS
 from capataz.lens.replay import Fired, replay
-
-LOOPS = ("identical", "target", "alternating", "cycle-n", "no-progress", "empty-search", "error-repeat")
-GATES = ("narration", "false-done", "hung")
 
 
 @dataclass(frozen=True, slots=True)
