@@ -54,7 +54,7 @@ def test_a_smaller_batch_is_only_told() -> None:
 
 def test_a_verdict_consumes_the_weaker_signals_of_its_loop() -> None:
     told = batch(9)
-    assert fold(RULES, given(*told, verdict(9))).signals == []
+    assert fold(RULES, given(*told, verdict(9))).judgement.signals == []
 
 
 def test_a_recorded_run_is_judged_as_a_live_one() -> None:

@@ -84,8 +84,8 @@ async def test_the_same_is_said_again_when_the_logs_are_folded(world: World) -> 
         assert [one for one in given if one[0].startswith("handoff")] == found
     spec = agent.prepare(world.app)
     folded = fold(spec.rules, await world.events(outcome.run))
-    assert folded.stop is not None
-    assert folded.stop.kind == "handoff"
+    assert folded.judgement.stop is not None
+    assert folded.judgement.stop.kind == "handoff"
 
 
 async def test_a_confirmed_change_in_every_round_goes_on(world: World) -> None:

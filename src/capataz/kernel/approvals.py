@@ -12,8 +12,8 @@ import hashlib
 from capataz.events.facts import JSON, ApprovalAsked, Call, RunEscalated, ToolRefused
 from capataz.events.plain import to_json
 from capataz.kernel.commands import Command, Record
-from capataz.kernel.ledger import canonical
 from capataz.kernel.state import State
+from capataz.kernel.state.ledger import canonical
 
 
 def digest_of(state: State, call: Call) -> str:
@@ -32,7 +32,7 @@ def shown(call: Call) -> str:
 
 def rejected(state: State, call: Call) -> ToolRefused | None:
     """The refusal of a call whose effect a person has rejected."""
-    words = state.rejected.get((call.tool, call.target))
+    words = state.people.rejected.get((call.tool, call.target))
     if words is None:
         return None
     what = call.tool if call.target is None else f"{call.tool} on {call.target}"
@@ -46,12 +46,12 @@ def ask_approval(state: State, call: Call) -> tuple[Command, ...]:
     """Suspend the run until a person has decided about this call; nothing when it may go on."""
     if not call.approval:
         return ()
-    digest = digest_of(state, call)
-    if digest in state.approved:
+    digest, people = digest_of(state, call), state.people
+    if digest in people.approved:
         return ()
     words = shown(call)
     waits = f"{words} waits for approval: {call.approval}"
-    escalation = Record(RunEscalated("approval", waits, answer=state.answer or f"[nothing was done yet: {waits}]"))
-    if state.asked == digest:
+    escalation = Record(RunEscalated("approval", waits, answer=state.answer.text or f"[nothing was done yet: {waits}]"))
+    if people.asked == digest:
         return (escalation,)
     return (Record(ApprovalAsked(call.turn, call.position, digest, words, call.approval)), escalation)

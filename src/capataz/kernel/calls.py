@@ -11,18 +11,19 @@ from typing import Literal
 from capataz.events.facts import Call, EffectChecked, ToolFacts, ToolFinished, ToolRefused
 from capataz.kernel.approvals import ask_approval, rejected
 from capataz.kernel.commands import Command, ConfirmEffect, Record, Sleep, UseTool
-from capataz.kernel.ledger import Act
 from capataz.kernel.room import seconds_left
-from capataz.kernel.state import CallView, State
+from capataz.kernel.state import State
+from capataz.kernel.state.ledger import Act
+from capataz.kernel.state.turn import CallView
 from capataz.kernel.toolfaults import calls_left, try_again
 
 
 def settle_calls(state: State) -> tuple[Command, ...]:
     """What the unsettled calls of the present turn need next; nothing when all have their result."""
-    open_calls = [view for _, view in sorted(state.calls.items()) if view.stage != "done"]
+    open_calls = state.turn.unsettled
     if not open_calls:
         return ()
-    if all(not view.call.acting and not view.call.approval for view in state.calls.values()):
+    if all(not view.call.acting and not view.call.approval for view in state.turn.calls.values()):
         room = calls_left(state)
         failed = [view for view in open_calls if view.stage == "failed"]
         fresh = [view for view in open_calls if view.stage != "failed"]
@@ -121,7 +122,7 @@ def refusal(state: State, call: Call) -> ToolRefused | None:
 
 def _blocker(state: State, call: Call) -> str | None:
     """The act before this one in the same turn that is failed, denied or in doubt."""
-    for position in sorted(state.calls):
+    for position in sorted(state.turn.calls):
         act = state.ledger.acts.get((call.turn, position))
         if position < call.position and act is not None and act.standing in ("failed", "denied", "in-doubt"):
             return act.name
@@ -139,5 +140,4 @@ def _use(state: State, call: Call) -> UseTool:
 
 def key_of(state: State, call: Call) -> str:
     """The idempotency key of a call: the same after a crash, another for every other call."""
-    run = state.started.run if state.started is not None else ""
-    return f"{run}:{call.turn}:{call.position}"
+    return f"{state.started.run}:{call.turn}:{call.position}"

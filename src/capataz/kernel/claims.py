@@ -34,9 +34,9 @@ def settle_claim(state: State, reply: ModelReplied) -> tuple[Command, ...]:
     if reply.written:
         note = _IN_TEXT.format(names=", ".join(reply.written))
         return (_send_back(state, "narrating", "call-in-text", note, f"wrote {reply.written[0]} as text"),)
-    if state.rejected:
+    if state.people.rejected:
         return (end(state, "partial", "rejected", f"rejected by a person: {_names(state)}"),)
-    if state.acting and state.used_calls == 0 and not state.found_done:
+    if state.acting and state.spent.calls == 0 and not state.ledger.found_done:
         return (_send_back(state, "narrating", "narration", _NO_CALL, "the turn only talked: no tool was used"),)
     if checks_passed(state):
         return last_words(state) or _typed(state) or (end(state, "completed", *ALL_PASSED),)
@@ -54,13 +54,13 @@ def _settle_acting(state: State) -> tuple[Command, ...]:
     if lacking and not only_unconfirmable(state):
         words = f"claimed to be done, but {lacking[0]}"
         return (_send_back(state, "finishing", "false-done", _not_done(lacking), words),)
-    if not state.answer and (call := last_words(state)):
+    if not state.answer.text and (call := last_words(state)):
         return call
     if lacking:
         return (end(state, "partial", "unconfirmed", f"not confirmed: {'; '.join(lacking)}"),)
     if state.ledger.acts:
         return _typed(state) or (end(state, "completed", "effects-confirmed", "every act is confirmed"),)
-    if not state.answer:
+    if not state.answer.text:
         return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the last turn was empty"),)
     return _typed(state) or (end(state, "answered", "no-action", "it looked and did nothing"),)
 
@@ -80,42 +80,44 @@ def _settle_talking(state: State) -> tuple[Command, ...]:
         lacking = tuple(f"{name} did not succeed" for name in broken)
         words = f"answered although {lacking[0]}"
         return (_send_back(state, "finishing", "false-done", _not_done(lacking), words),)
-    if not state.answer:
+    if not state.answer.text:
         return (_send_back(state, "narrating", "empty-answer", _EMPTY, "the turn was empty and nothing was said"),)
     return _typed(state) or (end(state, "answered", "answered", ""),)
 
 
 def _typed(state: State) -> tuple[Command, ...]:
     """A typed answer is validated before it may end a run; nothing when it is fine, or of no given type."""
-    started, turn = state.started, state.answer_turn
-    if started is None or not started.typed or turn is None:
+    answer = state.answer
+    if not state.started.typed or answer.turn is None:
         return ()
-    if state.read is None or state.read.turn != turn:
-        return (ReadAnswer(turn, state.answer),)
-    if not state.read.problem:
+    if answer.read is None or answer.read.turn != answer.turn:
+        return (ReadAnswer(answer.turn, answer.text),)
+    problem, rule = answer.read.problem, state.rules.policy.faults.rules["contract"]
+    if not problem:
         return ()
-    table = state.rules.policy.faults
-    words = f"the answer does not have the type that was asked for: {state.read.problem}"
-    if state.misread < table.rules["contract"].retries + 1:
-        note = f"Your answer could not be read: {state.read.problem}. Give it again, as JSON of the schema only."
-        proof = (state.reply_seq,)
+    words = f"the answer does not have the type that was asked for: {problem}"
+    if answer.misread < rule.retries + 1:
+        note = f"Your answer could not be read: {problem}. Give it again, as JSON of the schema only."
+        turn = state.turn
         return (
-            Record(VerdictGiven("fail-turn", "finishing", "untyped-answer", "type", proof, state.turn, words, note)),
+            Record(
+                VerdictGiven("fail-turn", "finishing", "untyped-answer", "type", (turn.seq,), turn.number, words, note)
+            ),
         )
-    terminal = table.rules["contract"].terminal
+    terminal = rule.terminal
     return (end(state, "escalated" if terminal in ("human", "supervisor") else "aborted", "contract", words),)
 
 
 def _names(state: State) -> str:
-    return ", ".join(tool if target is None else f"{tool}({target})" for tool, target in state.rejected)
+    return ", ".join(tool if target is None else f"{tool}({target})" for tool, target in state.people.rejected)
 
 
 def _send_back(state: State, guard: str, kind: str, note: str, words: str) -> Record:
     """Back to the model with the reason; after too many, or where the guard only observes, the run has to end."""
-    evidence = (state.reply_seq,)
-    if state.claims < state.rules.policy.claims and state.rules.policy.mode(guard) == "enforce":
-        return Record(VerdictGiven("fail-turn", guard, kind, kind, evidence, state.turn, words, note))
-    return Record(VerdictGiven("stop", guard, kind, kind, evidence, state.turn, words))
+    turn, policy = state.turn, state.rules.policy
+    if state.judgement.claims < policy.claims and policy.mode(guard) == "enforce":
+        return Record(VerdictGiven("fail-turn", guard, kind, kind, (turn.seq,), turn.number, words, note))
+    return Record(VerdictGiven("stop", guard, kind, kind, (turn.seq,), turn.number, words))
 
 
 def _not_done(lacking: tuple[str, ...]) -> str:

@@ -18,23 +18,24 @@ def wind_down(state: State) -> tuple[Command, ...]:
 
 def last_words(state: State) -> tuple[Command, ...]:
     """The one closing call, without tools; nothing where something was said or the call cannot be made."""
-    silent = state.reply is None or not state.reply.text.strip() or bool(state.reply.written)
-    if silent and state.closing == "none" and (call := closing_call(state)) is not None:
+    reply = state.turn.reply
+    silent = reply is None or not reply.text.strip() or bool(reply.written)
+    if silent and state.answer.closing == "none" and (call := closing_call(state)) is not None:
         return (call,)
     return ()
 
 
 def _ending(state: State) -> Record:
-    if checks_passed(state) and not (state.started is not None and state.started.typed):
+    if checks_passed(state) and not state.started.typed:
         return end(state, "completed", *ALL_PASSED)
-    if state.stop is not None:
-        outcome = "escalated" if state.stop.action == "escalate" else "partial"
-        return end(state, outcome, state.stop.kind, state.stop.words)
-    if state.ceiling is not None:
-        name, limit, used = state.ceiling.ceiling, state.ceiling.limit, state.ceiling.used
+    stop, ceiling = state.judgement.stop, state.judgement.ceiling
+    if stop is not None:
+        return end(state, "escalated" if stop.action == "escalate" else "partial", stop.kind, stop.words)
+    if ceiling is not None:
+        name, limit, used = ceiling.ceiling, ceiling.limit, ceiling.used
         words = f"the ceiling of {limit:g} {'dollars' if name == 'money' else name} is reached ({used:g} used)"
-        if state.failure is not None:
-            words = f"{words}; the last model call failed: {state.failure.fault.message}"
+        if state.asking.failure is not None:
+            words = f"{words}; the last model call failed: {state.asking.failure.fault.message}"
         return end(state, "partial", f"ceiling-{name}", words)
     return end(state, "partial", "unfinished", "")
 
@@ -61,11 +62,12 @@ def end(state: State, outcome: str, reason: str, detail: str) -> Record:
 
 def best_answer(state: State) -> tuple[str, int | None]:
     """The last useful thing that was said and in which turn; else what the results so far say, marked as such."""
-    if state.answer:
-        return state.answer, state.answer_turn
-    if not state.last_results:
+    answer = state.answer
+    if answer.text:
+        return answer.text, answer.turn
+    if not answer.results:
         return "[no answer: nothing was said and no result was obtained]", None
-    return "[put together from the last results]\n" + "\n".join(state.last_results), None
+    return "[put together from the last results]\n" + "\n".join(answer.results), None
 
 
 def _join(first: str, second: str) -> str:

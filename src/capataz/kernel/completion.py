@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capataz.events.facts import CheckEvaluated, Evidence
+from capataz.events.facts import Evidence
 from capataz.kernel.commands import Command, EvaluateChecks
 from capataz.kernel.state import State
 
@@ -18,13 +18,13 @@ _WORDS = {
 
 def checks_due(state: State) -> tuple[Command, ...]:
     """Ask the checks when a claim was made, or an act has ended, since they were last asked."""
-    names, reply = _required(state), state.reply
+    names, reply = state.started.checks, state.turn.reply
     if not names or reply is None:
         return ()
-    asked = min(state.check_seq.get(name, -1) for name in names)
+    asked = min(state.checks[name][1] if name in state.checks else -1 for name in names)
     acted = any(act.seq > asked for act in state.ledger.acts.values())
-    claimed = not reply.calls and asked < state.reply_seq
-    return (EvaluateChecks(names, state.answer),) if acted or claimed else ()
+    claimed = not reply.calls and asked < state.turn.seq
+    return (EvaluateChecks(names, state.answer.text),) if acted or claimed else ()
 
 
 def checked_done(state: State) -> bool:
@@ -32,26 +32,24 @@ def checked_done(state: State) -> bool:
 
     A run that owes an answer of a given type is not closed early: nobody else can give that answer.
     """
-    typed = state.started is not None and state.started.typed
-    return state.used_calls > 0 and checks_passed(state) and not typed
+    return state.spent.calls > 0 and checks_passed(state) and not state.started.typed
 
 
 def checks_passed(state: State) -> bool:
-    names = _required(state)
-    return bool(names) and all(name in state.checks and state.checks[name].passed for name in names)
+    names = state.started.checks
+    return bool(names) and all(_passed(state, name) for name in names)
 
 
 def missing(state: State) -> tuple[str, ...]:
     """What stands between this run and `Completed`, in words."""
-    names = _required(state)
-    if names:
-        return tuple(_lacking(name, state.checks.get(name)) for name in names if not _passed(state, name))
+    if names := state.started.checks:
+        return tuple(_lacking(state, name) for name in names if not _passed(state, name))
     return tuple(f"{act.name} {_WORDS[act.standing]}" for act in state.ledger.open_acts())
 
 
 def only_unconfirmable(state: State) -> bool:
     """Nothing is wrong but that some tools have no read-back: sending that back to the model cannot help."""
-    if _required(state):
+    if state.started.checks:
         return False
     return all(act.standing in ("unconfirmed", "already") for act in state.ledger.open_acts())
 
@@ -59,20 +57,17 @@ def only_unconfirmable(state: State) -> bool:
 def evidence(state: State) -> tuple[Evidence, ...]:
     """Every confirmed effect and every passed check, with its place in the log."""
     checks = tuple(
-        Evidence("check", check.name, check.detail or "passed", state.check_seq[check.name])
-        for check in state.checks.values()
+        Evidence("check", check.name, check.detail or "passed", seq)
+        for check, seq in state.checks.values()
         if check.passed
     )
     return state.ledger.evidence() + checks
 
 
-def _required(state: State) -> tuple[str, ...]:
-    return state.started.checks if state.started is not None else ()
-
-
 def _passed(state: State, name: str) -> bool:
-    return name in state.checks and state.checks[name].passed
+    return name in state.checks and state.checks[name][0].passed
 
 
-def _lacking(name: str, check: CheckEvaluated | None) -> str:
-    return name if check is None or not check.detail else f"{name}: {check.detail}"
+def _lacking(state: State, name: str) -> str:
+    detail = state.checks[name][0].detail if name in state.checks else ""
+    return f"{name}: {detail}" if detail else name

@@ -36,13 +36,13 @@ ASSUMED_WINDOW = 32_000
 
 def make_room(state: State) -> tuple[Command, ...]:
     """What makes the history shorter before the next call; nothing when it fits, or when its size is not known."""
-    window = state.started.window if state.started is not None else None
+    window = state.started.window
     if commands := _remember_less(state, window or ASSUMED_WINDOW):
         return commands
-    full = state.context_refused
+    full = state.prompt.refused
     if window is None and not full:
         return ()
-    size = state.context_tokens
+    size = state.prompt.tokens
     if not full and window is not None and size < TRIGGER * window:
         return ()
     if commands := _compress(state, window):
@@ -56,20 +56,18 @@ def make_room(state: State) -> tuple[Command, ...]:
 def _remember_less(state: State, window: int) -> tuple[Command, ...]:
     """A long conversation is compressed when a run begins, before it costs a call; its last messages stay."""
     transcript = state.transcript
-    if state.turn or state.compress_tried or not transcript.said:
+    if state.turn.number or state.prompt.tried or not transcript.said:
         return ()
     remembered = transcript.remembered
     size = sum(_size(message) for message in remembered)
     if size < min(REMEMBERED * window, REMEMBERED_MOST) and len(remembered) < REMEMBERED_MESSAGES:
         return ()
-    keep_last = state.started.keep_last if state.started is not None else 8
-    cut = transcript.head + _fitting(
-        remembered[: cut_point(transcript.messages, keep_last) - transcript.head], AT_ONCE * window
-    )
+    old = remembered[: cut_point(transcript.messages, state.started.keep_last) - transcript.head]
+    cut = transcript.head + _fitting(old, AT_ONCE * window)
     covered = transcript.coverable(cut)
     if not covered:
         return ()
-    return (Compress(plan(covered, transcript.position(cut), transcript.summary), state.turn),)
+    return (Compress(plan(covered, transcript.position(cut), transcript.summary), state.turn.number),)
 
 
 def _fitting(messages: Sequence[Message], room: float) -> int:
@@ -83,25 +81,25 @@ def _fitting(messages: Sequence[Message], room: float) -> int:
 
 def _compress(state: State, window: int | None) -> tuple[Command, ...]:
     transcript = state.transcript
-    cut = cut_point(transcript.messages, state.started.keep_last if state.started is not None else 8)
+    cut = cut_point(transcript.messages, state.started.keep_last)
     upto = transcript.position(cut)
     covered = transcript.coverable(cut)
     # What a summary was asked for in vain is not new: it is tried again together with what is.
-    tried = max(transcript.head, transcript.head + state.compress_tried - transcript.gone)
+    tried = max(transcript.head, transcript.head + state.prompt.tried - transcript.gone)
     new = sum(_size(message) for message in transcript.messages[tried:cut])
     least = LEAST_NEW * window if window is not None else 1
-    if not covered or upto <= state.compress_tried or new < least:
+    if not covered or upto <= state.prompt.tried or new < least:
         return ()
-    return (Compress(plan(covered, upto, transcript.summary), state.turn),)
+    return (Compress(plan(covered, upto, transcript.summary), state.turn.number),)
 
 
 def _shorten(state: State) -> tuple[Command, ...]:
     transcript = state.transcript
-    cut = cut_point(transcript.messages, state.started.keep_last if state.started is not None else 8)
+    cut = cut_point(transcript.messages, state.started.keep_last)
     old = transcript.messages[transcript.head : cut]
     if not any(message.role == "tool" and len(message.text) > STUB_KEEPS * 2 for message in old):
         return ()
-    return (Record(ResultsShortened(transcript.position(cut), state.turn)),)
+    return (Record(ResultsShortened(transcript.position(cut), state.turn.number)),)
 
 
 def _size(message: Message) -> int:

@@ -19,7 +19,7 @@ def break_off(state: State, reason: str, detail: str) -> tuple[Record, ...]:
     if state.ended is not None:
         return ()
     words = {"error": f"broken off ({reason}); outcome unknown: it may have taken effect"}
-    under_way = [view.call for _, view in sorted(state.calls.items()) if view.stage == "started" and view.call.acting]
+    under_way = [view.call for view in state.turn.unsettled if view.stage == "started" and view.call.acting]
     if under_way:
         return tuple(Record(ToolFinished(call, dict(words), error=True, in_doubt=True)) for call in under_way)
     return (end(state, "aborted", reason, detail),)
@@ -31,5 +31,5 @@ def step_of(state: State) -> str:
     What a resumed run writes on its way back to the same place (that it was resumed, that a call was made again) does
     not change it.
     """
-    done = sum(view.stage == "done" for view in state.calls.values())
-    return f"{state.turn}.{done}.{state.answered_seq}"
+    done = sum(view.stage == "done" for view in state.turn.calls.values())
+    return f"{state.turn.number}.{done}.{state.people.answered_seq}"

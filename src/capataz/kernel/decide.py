@@ -24,23 +24,23 @@ from capataz.kernel.state import State
 
 def decide(state: State) -> tuple[Command, ...]:
     """The commands that come next; none when the run is over or waits for someone else."""
-    if state.over or state.started is None:
+    if state.over or not state.begun:
         return ()
     if state.escalated is not None:
         return (AskSupervisor(state.escalated),)
-    if state.abort is not None:
-        return (end(state, "aborted", "person", state.abort),)
+    if state.people.abort is not None:
+        return (end(state, "aborted", "person", state.people.abort),)
     if state.waiting is not None:
         return (Sleep(*state.waiting),)
     if commands := settle_calls(state) or ask_again(state) or checks_due(state):
         return commands
-    if state.stop is not None or state.ceiling is not None or checked_done(state):
+    if state.judgement.ends or checked_done(state):
         return wind_down(state)
     if commands := judge_signals(state):
         return commands
-    if state.failure is not None:
-        return settle_failure(state, state.failure)
-    claim = state.claim
+    if state.asking.failure is not None:
+        return settle_failure(state, state.asking.failure)
+    claim = state.turn.claim
     if claim is not None and (commands := settle_claim(state, claim)):
         return commands
     return over_ceiling(state) or make_room(state) or (next_call(state),)

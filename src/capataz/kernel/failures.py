@@ -42,28 +42,30 @@ def settle_failure(state: State, failed: ModelCallFailed) -> tuple[Command, ...]
 
 def _another_way(state: State, failed: ModelCallFailed) -> ModelSwitched | OutputCapped | None:
     """A next try that differs from the last: the next model on a rate limit, less output where that did not fit."""
-    fault, started = failed.fault, state.started
-    models = (started.model, *started.fallbacks) if started is not None else ()
-    if fault.row == "rate_limit" and state.model + 1 < len(models):
-        return ModelSwitched(failed.turn, models[state.model + 1], models[state.model], fault.reason)
-    if fault.room is not None and fault.room >= LEAST_ROOM and state.cap is None:
+    fault, asking, models = failed.fault, state.asking, _models(state)
+    if fault.row == "rate_limit" and asking.model + 1 < len(models):
+        return ModelSwitched(failed.turn, models[asking.model + 1], models[asking.model], fault.reason)
+    if fault.room is not None and fault.room >= LEAST_ROOM and asking.cap is None:
         return OutputCapped(failed.turn, fault.room, fault.reason)
     return None
 
 
 def model_of(state: State) -> str:
     """The model that is asked now, as "provider:name"."""
-    started = state.started
-    models = (started.model, *started.fallbacks) if started is not None else ("",)
-    return models[min(state.model, len(models) - 1)]
+    models = _models(state)
+    return models[min(state.asking.model, len(models) - 1)]
+
+
+def _models(state: State) -> tuple[str, ...]:
+    """The agent's own, and those it may hop to."""
+    return (state.started.model, *state.started.fallbacks)
 
 
 def who_decides(state: State, terminal: Terminal) -> Terminal:
     """The terminal action as it can be taken here: a person, where there is no supervisor who could still help."""
     if terminal != "supervisor":
         return terminal
-    supervised = state.started is not None and state.started.supervised
-    return terminal if supervised and state.supervisions < SUPERVISIONS else "human"
+    return terminal if state.started.supervised and state.people.supervisions < SUPERVISIONS else "human"
 
 
 def _own_limit(state: State, failed: ModelCallFailed) -> CeilingReached:

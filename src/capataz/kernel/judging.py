@@ -10,21 +10,21 @@ from capataz.events.facts import VerdictGiven
 from capataz.guards.base import Signal
 from capataz.kernel.commands import Command, Record
 from capataz.kernel.completion import checks_passed, missing
-from capataz.kernel.ledger import Act
 from capataz.kernel.state import State
+from capataz.kernel.state.ledger import Act
 from capataz.kernel.toolfaults import barred_tools
 from capataz.kernel.verdicts import judge, stronger
 
 
 def judge_signals(state: State) -> tuple[Command, ...]:
     """The verdict on the oldest loop that was not judged; judged at the end of a batch, never inside one."""
-    for position in state.calls:
-        act = state.ledger.acts.get((state.turn, position))
+    for position in state.turn.calls:
+        act = state.ledger.acts.get((state.turn.number, position))
         if act is not None and (verdict := _contradiction(state, act)) is not None:
             return (Record(verdict),)
-    if not state.signals:
+    if not state.judgement.signals:
         return ()
-    return (Record(_verdict(state, _oldest(state.signals))),)
+    return (Record(_verdict(state, _oldest(state.judgement.signals))),)
 
 
 def _oldest(signals: Sequence[Signal]) -> Signal:
@@ -37,19 +37,19 @@ def _verdict(state: State, signal: Signal) -> VerdictGiven:
     mode = policy.mode(signal.guard)
     if signal.advice == "fail-turn" and not _concerns(state, signal):
         mode = "observe"
-    verdict = judge(signal, state.heard, state.turn, mode)
-    if verdict.action == "fail-turn" and state.claims >= policy.claims:
+    verdict = judge(signal, state.judgement.heard, state.turn.number, mode)
+    if verdict.action == "fail-turn" and state.judgement.claims >= policy.claims:
         return replace(verdict, action="stop", note="")
     return verdict
 
 
 def _concerns(state: State, signal: Signal) -> bool:
     """Whether a failed turn is what it is: not a refusal, a pause or a person's no, and not a claim that is true."""
-    claim = state.claim
-    if claim is None or claim.written or claim.stop in ("refusal", "filter", "pause") or state.rejected:
+    claim = state.turn.claim
+    if claim is None or claim.written or claim.stop in ("refusal", "filter", "pause") or state.people.rejected:
         return False
     if signal.guard != "finishing":
-        return not (signal.kind == "narration" and state.found_done)
+        return not (signal.kind == "narration" and state.ledger.found_done)
     # What only a person can mend is not sent back to the model: it is that person's.
     return not checks_passed(state) and bool(missing(state)) and not barred_tools(state)
 
@@ -57,7 +57,7 @@ def _concerns(state: State, signal: Signal) -> bool:
 def _contradiction(state: State, act: Act) -> VerdictGiven | None:
     """The read-back says other than the result the model has seen: it is told before it builds on it."""
     done, identity = act.finished, f"effect:{act.call.turn}:{act.call.position}"
-    if done is None or identity in state.heard:
+    if done is None or identity in state.judgement.heard:
         return None
     if done.error and act.standing == "confirmed":
         words = f"{act.name} answered with an error, but its read-back says it took effect"
@@ -68,5 +68,5 @@ def _contradiction(state: State, act: Act) -> VerdictGiven | None:
     else:
         return None
     return VerdictGiven(
-        "nudge", "finishing", "read-back", identity, (act.started_seq, act.seq), state.turn, words, note
+        "nudge", "finishing", "read-back", identity, (act.started_seq, act.seq), state.turn.number, words, note
     )

@@ -17,7 +17,7 @@ def seconds_left(state: State, *, closing: bool = False) -> float | None:
     if limit is None:
         return None
     held = 0.0 if closing else min(state.rules.policy.closing_seconds, limit / 4)
-    return max(0.0, limit - held - (state.now - state.started_at - state.paused))
+    return max(0.0, limit - held - state.elapsed)
 
 
 def output_room(state: State, *, closing: bool = False) -> int | None:
@@ -25,10 +25,10 @@ def output_room(state: State, *, closing: bool = False) -> int | None:
     limit = state.ceilings.tokens
     if limit is None:
         return None
-    left = limit - state.spend.tokens - state.prompt_bound
+    left = limit - state.spend.tokens - state.prompt.bound
     if closing:
         return left
-    return (left - state.prompt_bound - state.rules.policy.closing_tokens - 128) // 2
+    return (left - state.prompt.bound - state.rules.policy.closing_tokens - 128) // 2
 
 
 def money_left(state: State, *, closing: bool = False) -> Decimal | None:
@@ -43,14 +43,14 @@ def money_left(state: State, *, closing: bool = False) -> Decimal | None:
 def next_call(state: State) -> CallModel:
     """The next turn of the loop, or the next try at a turn that failed."""
     return CallModel(
-        turn=state.turn + 1,
-        attempt=state.attempt,
+        turn=state.turn.number + 1,
+        attempt=state.asking.attempt,
         purpose="loop",
-        prompt_bound=state.prompt_bound,
-        max_output=lesser(output_room(state), state.cap),
+        prompt_bound=state.prompt.bound,
+        max_output=lesser(output_room(state), state.asking.cap),
         seconds=seconds_left(state),
         money=money_left(state),
-        model=state.model,
+        model=state.asking.model,
     )
 
 
@@ -63,14 +63,14 @@ def closing_call(state: State) -> CallModel | None:
     if seconds is not None and seconds <= 0:
         return None
     return CallModel(
-        turn=state.turn + 1,
+        turn=state.turn.number + 1,
         attempt=0,
         purpose="closing",
-        prompt_bound=state.prompt_bound,
+        prompt_bound=state.prompt.bound,
         max_output=policy.closing_tokens if room is None else min(room, policy.closing_tokens),
         seconds=policy.closing_seconds if seconds is None else min(seconds, policy.closing_seconds),
         money=money_left(state, closing=True),
-        model=state.model,
+        model=state.asking.model,
     )
 
 

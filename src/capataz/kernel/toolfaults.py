@@ -16,7 +16,8 @@ from capataz.kernel.commands import Command, DrawWait, Record
 from capataz.kernel.completion import evidence, missing, only_unconfirmable
 from capataz.kernel.failures import who_decides
 from capataz.kernel.room import seconds_left
-from capataz.kernel.state import CallView, State
+from capataz.kernel.state import State
+from capataz.kernel.state.turn import CallView
 
 Barred: TypeAlias = Mapping[str, tuple[Fault, int]]
 """Tools that only a person can make usable: the fault, and where it is recorded."""
@@ -25,7 +26,7 @@ Barred: TypeAlias = Mapping[str, tuple[Fault, int]]
 def settle_try(state: State, finished: ToolFinished) -> ToolFinished | ToolFailed:
     """What to record of a try that came to its end: its result, or a failure after which it is tried again."""
     call, fault = finished.call, finished.fault
-    view = state.calls.get(call.position)
+    view = state.turn.calls.get(call.position)
     if not finished.error or fault is None or view is None or not _repeatable(state, call):
         return finished
     allowed = state.rules.policy.faults.retries(fault, tool=call.tool)
@@ -59,7 +60,7 @@ def barred_tools(state: State) -> Barred:
 
 def escalate_barred(state: State, barred: Barred) -> RunEscalated | None:
     """Suspend the run over what happened since somebody decided last; None when nothing did."""
-    fresh = {tool: fault for tool, (fault, seq) in barred.items() if seq > state.answered_seq}
+    fresh = {tool: fault for tool, (fault, seq) in barred.items() if seq > state.people.answered_seq}
     if not fresh:
         return None
     tool, fault = next(iter(fresh.items()))
@@ -93,7 +94,7 @@ def _wait(state: State, view: CallView, fraction: float = 0.0) -> float:
 
 
 def _in_time(state: State, view: CallView, left: float | None) -> bool:
-    return state.ceiling is None and (left is None or _wait(state, view, 1.0) < left)
+    return state.judgement.ceiling is None and (left is None or _wait(state, view, 1.0) < left)
 
 
 def _result(view: CallView) -> ToolFinished:

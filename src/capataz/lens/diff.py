@@ -27,7 +27,7 @@ from capataz.events.facts import (
 )
 from capataz.events.plain import to_json
 from capataz.guards.canon import argument_bytes
-from capataz.kernel.ledger import canonical
+from capataz.kernel.state.ledger import canonical
 from capataz.lens.diagnose.reading import parsed
 from capataz.lens.lcs import common
 from capataz.lens.words import called, line, said

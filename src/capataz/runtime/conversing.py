@@ -99,8 +99,7 @@ async def _left_by(yard: Yard, rules: Rules, run: str) -> Told:
 
 def told_of(state: State) -> Told:
     """What a run leaves to its conversation: its answer, the summary it made, the receipts of its effects."""
-    transcript, started = state.transcript, state.started
-    theirs = set(started.standing) if started is not None else set[str]()
+    transcript, theirs = state.transcript, set(state.started.standing)
     answer = state.ended.answer if state.ended is not None else ""
     standing = tuple(key for key in state.ledger.standing() if key not in theirs)
     return Told(answer, transcript.summary, transcript.summarised, standing)

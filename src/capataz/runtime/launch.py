@@ -149,7 +149,7 @@ async def advance(
     if (state := fold(spec.rules, await yard.store.read(run))).over:
         return outcome_of(state)
     started = state.started
-    if started is None or started.conversation is None or started.parent is not None:
+    if started.conversation is None or started.parent is not None:
         return await _taken_up(spec, run, yard, reason, park_after)
     async with held(yard, started.conversation, run, again(yard, spec.rules, started)) as hold:
         return await _taken_up(spec, run, yard, reason, park_after, hold)
@@ -177,8 +177,8 @@ async def taken(spec: Spec, run: str, yard: Yard) -> tuple[Journal, int]:
     lease = await yard.store.claim(run, yard.owner)
     events = await yard.store.read(run)
     state = fold(spec.rules, events)
-    if state.started is None or state.started.agent != spec.name:
-        owner = state.started.agent if state.started is not None else "nobody"
+    if state.started.agent != spec.name:
+        owner = state.started.agent or "nobody"
         raise Misuse(f"run {run} belongs to agent {owner!r}, not to {spec.name!r}: resume it with that agent")
     for observer in yard.observers:
         with Trap():  # whoever watches may not disturb what is watched
@@ -202,14 +202,13 @@ async def go_on(
     spec: Spec, yard: Yard, journal: Journal, park_after: float | None, pulse: Pulse | None = None
 ) -> Outcome | Parked:
     """Drive a run from where its journal stands."""
-    begun_as = journal.state.started
-    if begun_as is not None and begun_as.fork is not None and begun_as.fork.dry:
+    started = journal.state.started
+    if started.fork is not None and started.fork.dry:
         spec = replace(spec, worker=dried(spec.worker), children={})
     delegates = {name: _delegate(child, yard, pulse) for name, child in spec.children.items()}
     until = await drive(journal, Performer(journal, spec.worker, yard.around, delegates, pulse), park_after, pulse)
     if until is not None:
-        assert journal.state.started is not None
-        return Parked(journal.state.started.run, until)
+        return Parked(started.run, until)
     if yard.on_escalation is not None and journal.state.escalated is not None:
         await _tell(yard, journal.state)
     return outcome_of(journal.state)
@@ -217,7 +216,6 @@ async def go_on(
 
 async def _tell(yard: Yard, state: State) -> None:
     """Whoever watches for people is told what the run waits for. Told again after a crash: the id is the same."""
-    assert state.started is not None
     run = state.started.run
     item = read_waiting(await yard.store.read(run))
     if item is not None and yard.on_escalation is not None:
@@ -285,7 +283,6 @@ def _delegate(child: Spec, yard: Yard, pulse: Pulse | None) -> Delegate:
 
     async def run_child(call: Call, parent: Journal, key: str) -> ChildResult:
         state = parent.state
-        assert state.started is not None
         if state.started.depth >= DEEPEST:
             return ChildResult({"outcome": "refused", "reason": "too-deep", "answer": _TOO_DEEP}, None)
         task = _handed_task(call, state, child, key)
@@ -318,7 +315,6 @@ def _delegate(child: Spec, yard: Yard, pulse: Pulse | None) -> Delegate:
 def _handed_task(call: Call, state: State, child: Spec, key: str) -> Task:
     """What the call hands to the child, with what the root has done and handed on so far."""
     started = state.started
-    assert started is not None
     return Task(
         str(call.arguments.get("task", "")),
         started.task_type,
@@ -352,7 +348,7 @@ def remaining(state: State, own: Ceilings) -> Ceilings:
     limits, spend, policy = state.ceilings, state.spend, state.rules.policy
     tokens = None
     if limits.tokens is not None:
-        tokens = max(0, limits.tokens - spend.tokens - state.prompt_bound - policy.closing_tokens)
+        tokens = max(0, limits.tokens - spend.tokens - state.prompt.bound - policy.closing_tokens)
     money = None
     if limits.money is not None:
         money = max(limits.money * 0, limits.money * 9 / 10 - (spend.money or 0))

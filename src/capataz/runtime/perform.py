@@ -18,7 +18,6 @@ from capataz.events.facts import (
     CeilingReached,
     CheckEvaluated,
     EffectChecked,
-    RunStarted,
     ToolAnsweredLate,
     ToolFinished,
     ToolStarted,
@@ -159,7 +158,7 @@ class Performer:
             voice.endpoint,
             self._journal.state.rules.policy.breaker_of(provider=voice.provider),
             self._mask(),
-            None if (started := self._journal.state.started) is None else payer_of(started),
+            payer_of(self._journal.state.started),
             worker.source,
         )
         with self._pulse.waiting("model", str(voice), request.deadlines.total) as beat:
@@ -167,9 +166,9 @@ class Performer:
 
     def _mask(self) -> Masking | None:
         """What stands between this run and its providers; made when the run is known."""
-        started, privacy = self._journal.state.started, self._around.privacy
-        if self._masking is None and privacy is not None and started is not None:
-            self._masking = privacy.masking(started, self._worker.toolset.sealed)
+        privacy = self._around.privacy
+        if self._masking is None and privacy is not None:
+            self._masking = privacy.masking(self._journal.state.started, self._worker.toolset.sealed)
         return self._masking
 
     async def _compress(self, command: Compress) -> None:
@@ -298,8 +297,7 @@ class Performer:
         return words if privacy is None else privacy.words(words)
 
     def _run(self) -> str:
-        started: RunStarted | None = self._journal.state.started
-        return started.run if started is not None else ""
+        return self._journal.state.started.run
 
 
 def _from_child(call: Call, child: ChildResult, journal: Journal) -> ToolFinished:

@@ -10,10 +10,9 @@ from capataz.outcome import Aborted, Answered, Completed, Escalated, Outcome, Pa
 
 def outcome_of(state: State) -> Outcome:
     """The outcome of a run that is over; `Misuse` while it is still going on."""
-    run = state.started.run if state.started is not None else ""
+    run, ceiling = state.started.run, state.judgement.ceiling
     warnings: tuple[str, ...] = ()
-    if state.ceiling is not None:
-        ceiling = state.ceiling
+    if ceiling is not None:
         warnings = (f"ceiling of {ceiling.limit:g} {ceiling.ceiling} reached",)
     warnings += tuple(f"{act.name} is in doubt: it may have taken effect" for act in state.ledger.doubts())
     if state.ended is not None:

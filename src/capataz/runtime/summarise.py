@@ -26,7 +26,7 @@ async def summarise(
 ) -> None:
     """Make the call and record the new summary, or why there is none."""
     state, voice = journal.state, worker.summariser or worker.voices[0]
-    window = state.started.window if state.started is not None else None
+    window, privacy = state.started.window, around.privacy
     largest = SUMMARY_TOKENS if window is None else min(SUMMARY_TOKENS, window // SUMMARY_SHARE)
     request = ModelRequest(
         model=voice.name,
@@ -43,15 +43,15 @@ async def summarise(
         voice.model,
         voice.priced_as,
         request,
-        state.turn,
+        state.turn.number,
         0,
         "compressing",
         bound,
         money_left(state),
         voice.endpoint,
         state.rules.policy.breaker_of(provider=voice.provider),
-        around.privacy.masking(state.started, ()) if around.privacy is not None and state.started is not None else None,
-        payer_of(state.started) if state.started is not None else None,
+        privacy.masking(state.started, ()) if privacy is not None else None,
+        payer_of(state.started),
         "compressor",
     )
     await around.gateway.call(ask, journal, worker.toolset.read, beat)

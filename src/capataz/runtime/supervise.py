@@ -56,7 +56,6 @@ Supervise: TypeAlias = Callable[[RunEscalated, Journal], Awaitable[EscalationAns
 
 def escalation_of(fact: RunEscalated, journal: Journal) -> Escalation:
     started = journal.state.started
-    assert started is not None
     return Escalation(started.run, started.agent, started.task, fact.reason, fact.detail, fact.answer, fact.missing)
 
 
@@ -82,10 +81,11 @@ def by_agent(spec: Spec, yard: Yard) -> Supervise:
 
     async def supervise(fact: RunEscalated, journal: Journal) -> EscalationAnswered | None:
         state = journal.state
-        assert state.started is not None
         outcome = await launch(spec, _task(escalation_of(fact, journal), journal), yard)
         journal.record(
-            ChildEnded(outcome.run, spec.name, outcome.name, outcome.spend, state.turn, -1, state.ledger.standing())
+            ChildEnded(
+                outcome.run, spec.name, outcome.name, outcome.spend, state.turn.number, -1, state.ledger.standing()
+            )
         )
         helped = outcome.name in ("completed", "answered") and bool(outcome.answer.strip())
         return EscalationAnswered("answer", "supervisor", outcome.answer) if helped else None
@@ -95,7 +95,6 @@ def by_agent(spec: Spec, yard: Yard) -> Supervise:
 
 def _task(escalation: Escalation, journal: Journal) -> Task:
     started = journal.state.started
-    assert started is not None
     text = (
         f"The agent {escalation.agent!r} cannot go on with this task: {escalation.task}\n"
         f"Reason: {escalation.reason}. {escalation.detail}\n"

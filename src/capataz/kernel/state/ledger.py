@@ -126,6 +126,8 @@ class Ledger:
     acts: dict[tuple[int, int], Act] = field(default_factory=dict[tuple[int, int], Act])
     elsewhere: set[str] = field(default_factory=set[str])
     """Effects standing in other runs of the same root."""
+    found_done: bool = False
+    """It, or a read-back, has said of an act that was asked for that it is done already."""
 
     def start(self, call: Call, facts: ToolFacts, seq: int, at: float, before: str | None) -> None:
         act = self.acts.get((call.turn, call.position))
