@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from capataz.ports import Queue, Store
+from capataz.ports import Queue, RecordStore, Store
 from capataz.stores.postgres import PostgresStore
 from capataz.testing.conformance import StoreConformance
 from capataz.testing.queue_conformance import QueueConformance
+from capataz.testing.record_conformance import RecordConformance
 from capataz.testing.servers import PostgresServer
 
 _numbers = itertools.count()
@@ -29,6 +30,15 @@ class TestPostgresStore(StoreConformance):
         self.url, self.schema = place
 
     def make_store(self, folder: Path) -> Store:
+        return PostgresStore(self.url, schema=self.schema)
+
+
+class TestPostgresRecords(RecordConformance):
+    @pytest.fixture(autouse=True)
+    def _there(self, place: tuple[str, str]) -> None:
+        self.url, self.schema = place
+
+    def make_store(self, folder: Path) -> RecordStore:
         return PostgresStore(self.url, schema=self.schema)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Sealed, StoreError
-from capataz.ports import Job
+from capataz.ports import Job, KeptSpan
 from capataz.runtime.erasing import erase, sweep
 from capataz.stores.postgres import PostgresStore
 from capataz.stores.sealing import SHOWN, Seal
@@ -40,6 +40,16 @@ async def test_retention_leaves_what_is_young_or_not_over(database: str) -> None
     assert await sweep(store, ended + 1) == 0
     with pytest.raises(StoreError, match="not over"):
         await erase(store, "open")
+    await store.close()
+
+
+async def test_the_spans_of_a_run_go_with_what_it_said(database: str) -> None:
+    store = PostgresStore(database)
+    run = await driven(store)
+    await store.spans().keep([KeptSpan(run, "s", 1.0, b"a canary"), KeptSpan("t", "s", 1.0, b"{}")], 1.0, 10)
+    await erase(store, run)
+    assert [await store.spans().of(name) for name in (run, "t")] == [[], [KeptSpan("t", "s", 1.0, b"{}")]]
+    assert await store.spans().open(before=9.0) == [("t", 1.0)]
     await store.close()
 
 

@@ -43,3 +43,9 @@ def refuse_own(run: str, events: Sequence[Event]) -> None:
     first = events[0].fact if events else None
     if not isinstance(first, RunStarted) or first.source == "capataz":
         raise Misuse(f"run {run} is no record of another runtime: a log of our own is never told anew")
+
+
+def refuse_over_own(run: str, first: Event | None) -> None:
+    """Raises `Fenced` where a log of our own begins so: it is never told anew."""
+    if first is not None and getattr(first.fact, "source", "capataz") == "capataz":
+        raise Fenced(f"run {run} is a log of our own: it is never told anew")

@@ -16,12 +16,15 @@ from capataz.events.codec import encode
 from capataz.events.facts import Event
 from capataz.ports import Lease, RunRow
 from capataz.stores import postgres_tables as tables
-from capataz.stores.fence import check_positions
+from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.postgres_erasing import PostgresErasures
 from capataz.stores.postgres_queue import PostgresSentQueue
 from capataz.stores.postgres_server import Connection, place
+from capataz.stores.postgres_shared import whole
 from capataz.stores.postgres_thread import Hands, Patience
 from capataz.stores.sealing import OPEN, Seal
+from capataz.stores.shared import Database
+from capataz.stores.spans import SqlSpans
 from capataz.stores.sqlite_tables import place as place_of
 
 T = TypeVar("T")
@@ -63,6 +66,17 @@ class PostgresStore:
         """The queue in the same database; its time is the server's. Jobs of another `engine` are not seen by it."""
         return PostgresSentQueue(self._perform, engine, self.seal)
 
+    def spans(self) -> SqlSpans:
+        """Where spans of other runtimes are kept, in the same database."""
+        return SqlSpans(self._shared, self.seal)
+
+    async def rewrite(self, lease: Lease, events: Sequence[Event]) -> None:
+        check_positions(0, events)
+        refuse_own(lease.run, events)
+        told = self._written(lease, 0, events)
+        work = partial(tables.rewrite, told=told)
+        await self._writer.submit(f"tell run {lease.run} anew in", work, told.size)
+
     def erasures(self) -> PostgresErasures:
         """Takes what was said out of logs that are over."""
         return PostgresErasures(self._perform, self.seal)
@@ -72,10 +86,13 @@ class PostgresStore:
 
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
         check_positions(first_seq, events)
+        work = self._written(lease, first_seq, events)
+        return self._writer.submit(f"append to run {lease.run} in", work, work.size)
+
+    def _written(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> tables.Append:
         events = tuple(events)
         bodies = [self.seal.close(encode(event), place_of(lease.run, event.seq)) for event in events]
-        work = tables.Append(lease, first_seq, events, bodies, self.seal)
-        return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
+        return tables.Append(lease, first_seq, events, bodies, self.seal)
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
         return await self._readers.submit(
@@ -96,6 +113,11 @@ class PostgresStore:
 
     async def _perform(self, doing: str, work: Callable[[Connection], T]) -> T:
         return await self._readers.submit(doing, work)
+
+    async def _shared(
+        self, doing: str, work: Callable[[Database], T], reads: bool = False, alone: Sequence[str] = ()
+    ) -> T:
+        return await self._readers.submit(doing, partial(whole, work=work, alone=alone))
 
     async def close(self) -> None:
         await self._writer.stop()

@@ -55,6 +55,8 @@ def erase(connection: Connection, root: str, blank: Callable[[Event], Event], se
 
 
 def _one(connection: Connection, identity: int, run: str, blank: Callable[[Event], Event], seal: Seal) -> None:
+    connection.execute("DELETE FROM span WHERE trace = %s", (run,))
+    connection.execute("DELETE FROM trace WHERE trace = %s", (run,))
     rows = connection.execute("SELECT seq, at, body FROM event WHERE run = %s", (identity,), binary=True).fetchall()
     blanked = [blank(decode(seq, at, seal.open(body, place(run, seq)))) for seq, at, body in rows]
     closed = [(seal.close(encode(event), place(run, event.seq)), identity, event.seq) for event in blanked]

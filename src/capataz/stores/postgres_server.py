@@ -35,6 +35,7 @@ _LOCK = 0x43617061
 """Of the advisory lock under which the schema is made and upgraded."""
 
 _MEND: Mapping[str, str] = {
+    "22": "a value cannot be stored: zero characters, half characters and numbers beyond 64 bits cannot",
     "08": "make sure that it runs and can be reached from here; nothing committed is lost",
     "28": "check the user, its password, and pg_hba.conf on the server",
     "3D": "make the database first: createdb NAME",
@@ -102,6 +103,7 @@ def connect(where: Place) -> Connection:
     )
     settings = {
         "search_path": where.schema,
+        "default_transaction_isolation": "read committed",
         "statement_timeout": str(STATEMENT_MS),
         "lock_timeout": str(LOCK_MS),
         "idle_in_transaction_session_timeout": str(IDLE_MS),
@@ -124,7 +126,7 @@ def is_gone(error: psycopg.Error, connection: Connection | None) -> bool:
 
 def explain(error: psycopg.Error, where: Place, doing: str) -> StoreError:
     """What failed, where, and how to mend it."""
-    state = error.sqlstate or _guessed(str(error))
+    state = error.sqlstate or ("22" if isinstance(error, psycopg.DataError) else _guessed(str(error)))
     mend = next((_MEND[state[:length]] for length in (5, 3, 2) if state[:length] in _MEND), "see the server's message")
     said = error.diag.message_primary or str(error).strip() or type(error).__name__
     words = " ".join(said.split())

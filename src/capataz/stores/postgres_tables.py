@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from capataz.events.codec import decode
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Lease, RunRow
-from capataz.stores.fence import check_fence
+from capataz.stores.fence import check_fence, refuse_over_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.postgres_server import Connection
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.sqlite_tables import place
+from capataz.stores.sqlite_tables import opened
 
 _PROGRESS = (
     "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"
@@ -38,7 +37,7 @@ _INSERT = (
 )
 _ADVANCE: LiteralString = f"UPDATE run SET ({_PROGRESS}) = ROW ({'%s, ' * 11}%s) WHERE id = %s"
 _NAME: LiteralString = f"UPDATE run SET ({_STARTED}) = ROW ({'%s, ' * 6}%s) WHERE id = %s"
-_READ = "SELECT seq, at, body FROM event WHERE run = %s AND seq > %s ORDER BY seq"
+_READ: LiteralString = "SELECT seq, at, body FROM event WHERE run = %s AND seq > %s ORDER BY seq"
 _ROWS: LiteralString = f"SELECT run, {_STARTED}, {_PROGRESS} FROM run"
 
 
@@ -53,6 +52,11 @@ class Append:
     seal: Seal = OPEN
     unsure: bool = False
     """It was sent before, and the connection broke before the server said whether it was committed."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of payload."""
+        return sum(map(len, self.bodies))
 
     def __call__(self, connection: Connection) -> None:
         (refusal,) = append(connection, [self])
@@ -118,6 +122,22 @@ def _was_written(connection: Connection, log: _Log, one: Append) -> bool:
     return [body for (body,) in kept] == list(one.bodies)
 
 
+def rewrite(connection: Connection, told: Append) -> None:
+    """The record of another runtime's run told anew. What a log of our own holds is never touched."""
+    lease = told.lease
+    with connection.transaction():
+        log = _logs(connection, [told]).get(lease.run)
+        if log is None:
+            raise Fenced(f"run {lease.run} was never claimed in this store: claim it there first")
+        check_fence(lease, 0, log.epoch, log.owner, 0)
+        first = connection.execute(f"{_READ} LIMIT 1", (log.id, -1), binary=True).fetchone()
+        refuse_over_own(lease.run, None if first is None else opened(lease.run, first, told.seal))
+        connection.execute("DELETE FROM event WHERE run = %s", (log.id,))
+        log.progress = Progress()
+        _grow(log, told)
+        _write(connection, [(log.id, told)], [log])
+
+
 def _grow(log: _Log, one: Append) -> None:
     log.grown = True
     for event in one.events:
@@ -150,7 +170,7 @@ def read(connection: Connection, run: str, after: int, seal: Seal) -> list[Event
     if found is None or found[1] == 0:
         raise NotFound(f"there is no run {run} in this store")
     kept = connection.execute(_READ, (found[0], after), binary=True)
-    return [decode(seq, at, seal.open(body, place(run, seq))) for seq, at, body in kept]
+    return [opened(run, row, seal) for row in kept]
 
 
 def rows(

@@ -190,6 +190,8 @@ class _Hand:
             except StoreError as refusal:  # of the server as a whole
                 self._let_go()
                 answers = [(request, StoreError(str(refusal))) for request in group]
+            except UnicodeError as error:
+                answers = self._failed(psycopg.DataError(str(error)), group, waiting, again=False)
             except psycopg.Error as error:
                 answers = self._failed(error, group, waiting, time.monotonic() < until)
             self._tell(answers, waiting)

@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol, TypeVar
@@ -118,7 +118,7 @@ class InMemory:
         self._connection: sqlite3.Connection | None = None
         self._closed = False
 
-    async def __call__(self, doing: str, work: Work[T], reads: bool = False) -> T:
+    async def __call__(self, doing: str, work: Work[T], reads: bool = False, alone: Sequence[str] = ()) -> T:
         return self.perform(doing, work)
 
     def perform(self, doing: str, work: Work[T]) -> T:
@@ -132,6 +132,9 @@ class InMemory:
             except sqlite3.Error as error:
                 connection.execute("ROLLBACK")
                 raise StoreError(f"could not {doing} the store in memory: {error}") from error
+            except StoreError:
+                connection.execute("ROLLBACK")
+                raise
             connection.execute("COMMIT")
             return value
 

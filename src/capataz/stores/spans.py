@@ -6,34 +6,44 @@ stays. What the spans mean is for the reader of records to say; nothing here loo
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from capataz.ports import KeptSpan
-from capataz.stores.queue import Perform
 from capataz.stores.sealing import OPEN, Seal
+from capataz.stores.shared import Database, Perform
 
+AT_ONCE = 500
+"""Spans that one statement looks for."""
 _KEEP = (
     "INSERT INTO span (trace, span, ended, body) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (trace, span) DO UPDATE SET ended = excluded.ended, body = excluded.body"
 )
 _NEWS = (
     "INSERT INTO trace (trace, last) VALUES (?, ?) "
-    "ON CONFLICT (trace) DO UPDATE SET last = max(last, excluded.last), settled = 0"
+    "ON CONFLICT (trace) DO UPDATE SET settled = 0, "
+    "last = CASE WHEN excluded.last > trace.last THEN excluded.last ELSE trace.last END"
+)
+
+_FORGET = (
+    # The condition twice: news may come between finding a trace and having it.
+    "DELETE FROM trace WHERE trace IN (SELECT trace FROM trace WHERE settled = 1 AND last < ? LIMIT ?) "
+    "AND settled = 1 AND last < ? RETURNING trace"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SqlSpans:
-    """A `SpanBook` on the tables of `schema/sqlite-004.sql`. `seal` encrypts what the spans say."""
+    """A `SpanBook` in any of the stores. `seal` encrypts what the spans say."""
 
     perform: Perform
     seal: Seal = OPEN
 
     async def keep(self, spans: Sequence[KeptSpan], now: float, most: int) -> tuple[frozenset[str], int]:
-        return await self.perform("keep spans in", partial(_keep, spans=spans, now=now, most=most, seal=self.seal))
+        work = partial(_keep, spans=spans, now=now, most=most, seal=self.seal)
+        traces = sorted({f"trace {span.trace}" for span in spans})
+        return await self.perform("keep spans in", work, alone=traces)
 
     async def of(self, trace: str) -> list[KeptSpan]:
         return await self.perform("read spans from", partial(_of, trace=trace, seal=self.seal), reads=True)
@@ -49,23 +59,29 @@ class SqlSpans:
 
 
 def _keep(
-    connection: sqlite3.Connection, spans: Sequence[KeptSpan], now: float, most: int, seal: Seal
+    connection: Database, spans: Sequence[KeptSpan], now: float, most: int, seal: Seal
 ) -> tuple[frozenset[str], int]:
+    names: dict[str, set[str]] = {}
+    for span in spans:
+        names.setdefault(span.trace, set()).add(span.span)
     room: dict[str, int] = {}
-    changed: set[str] = set()
+    known: dict[tuple[str, str], KeptSpan] = {}
+    for trace, own in names.items():
+        (count,) = connection.execute("SELECT count(*) FROM span WHERE trace = ?", (trace,)).fetchone()
+        room[trace] = most - count
+        known.update(_known(connection, trace, sorted(own), seal))
+    news: dict[tuple[str, str], KeptSpan] = {}
     refused = 0
     for span in spans:
-        if span.trace not in room:
-            (count,) = connection.execute("SELECT count(*) FROM span WHERE trace = ?", (span.trace,)).fetchone()
-            room[span.trace] = most - count
-        known = _known(connection, span, seal)
-        if known is None and room[span.trace] <= 0:
+        place = (span.trace, span.span)
+        if place not in known and room[span.trace] <= 0:
             refused += 1
-        elif known is None or _is_news(span, known):
-            room[span.trace] -= known is None
-            body = seal.close(span.body, place_of_span(span.trace, span.span))
-            connection.execute(_KEEP, (span.trace, span.span, span.ended, body))
-            changed.add(span.trace)
+        elif place not in known or _is_news(span, known[place]):
+            room[span.trace] -= place not in known
+            known[place] = news[place] = span
+    rows = [(*place, span.ended, seal.close(span.body, place_of_span(*place))) for place, span in sorted(news.items())]
+    connection.executemany(_KEEP, rows)
+    changed = sorted({trace for trace, _ in news})
     connection.executemany(_NEWS, [(trace, now) for trace in changed])
     return frozenset(changed), refused
 
@@ -75,13 +91,18 @@ def place_of_span(trace: str, span: str) -> str:
     return f"span {span} of trace {trace}"
 
 
-def _known(connection: sqlite3.Connection, span: KeptSpan, seal: Seal) -> KeptSpan | None:
-    found = connection.execute(
-        "SELECT ended, body FROM span WHERE trace = ? AND span = ?", (span.trace, span.span)
-    ).fetchone()
-    if found is None:
-        return None
-    return KeptSpan(span.trace, span.span, found[0], seal.open(found[1], place_of_span(span.trace, span.span)))
+def _known(
+    connection: Database, trace: str, names: Sequence[str], seal: Seal
+) -> Iterator[tuple[tuple[str, str], KeptSpan]]:
+    """Those of these spans that there are."""
+    for first in range(0, len(names), AT_ONCE):
+        some = names[first : first + AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        found = connection.execute(
+            f"SELECT span, ended, body FROM span WHERE trace = ? AND span IN ({marks})", (trace, *some)
+        ).fetchall()
+        for span, ended, body in found:
+            yield (trace, span), KeptSpan(trace, span, ended, seal.open(body, place_of_span(trace, span)))
 
 
 def _is_news(span: KeptSpan, known: KeptSpan) -> bool:
@@ -89,27 +110,24 @@ def _is_news(span: KeptSpan, known: KeptSpan) -> bool:
     return span.ended > known.ended or (span.ended == known.ended and span.body != known.body)
 
 
-def _of(connection: sqlite3.Connection, trace: str, seal: Seal) -> list[KeptSpan]:
+def _of(connection: Database, trace: str, seal: Seal) -> list[KeptSpan]:
     rows = connection.execute("SELECT span, ended, body FROM span WHERE trace = ?", (trace,))
     return [KeptSpan(trace, span, ended, seal.open(body, place_of_span(trace, span))) for span, ended, body in rows]
 
 
-def _open(connection: sqlite3.Connection, before: float, limit: int) -> list[tuple[str, float]]:
+def _open(connection: Database, before: float, limit: int) -> list[tuple[str, float]]:
     found = connection.execute(
         "SELECT trace, last FROM trace WHERE settled = 0 AND last < ? ORDER BY last LIMIT ?", (before, limit)
     )
     return [(str(trace), float(last)) for trace, last in found]
 
 
-def _settle(connection: sqlite3.Connection, trace: str, last: float) -> None:
+def _settle(connection: Database, trace: str, last: float) -> None:
     """Not where news have come since it was looked at."""
     connection.execute("UPDATE trace SET settled = 1 WHERE trace = ? AND last = ?", (trace, last))
 
 
-def _forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    gone = connection.execute(
-        "SELECT trace FROM trace WHERE settled = 1 AND last < ? LIMIT ?", (before, limit)
-    ).fetchall()
+def _forget(connection: Database, before: float, limit: int) -> int:
+    gone = connection.execute(_FORGET, (before, limit, before)).fetchall()
     connection.executemany("DELETE FROM span WHERE trace = ?", gone)
-    connection.executemany("DELETE FROM trace WHERE trace = ?", gone)
     return len(gone)

@@ -150,7 +150,7 @@ class SqliteStore:
         work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before, seal=self.seal)
         return await self._reader.submit("list the runs in", work)
 
-    async def _perform(self, doing: str, work: Work[T], reads: bool = False) -> T:
+    async def _perform(self, doing: str, work: Work[T], reads: bool = False, alone: Sequence[str] = ()) -> T:
         hand = self._reader if reads and self.path.exists() else self._writer
         return await hand.submit(doing, work)
 

@@ -96,8 +96,9 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    application = _number(connection, "application_id")
+    # In this order: another process may make the file ours between the two looks.
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    application = _number(connection, "application_id")
     if application != APPLICATION and not (application == 0 and empty):
         raise StoreError(f"{path} is a database of another program: give Capataz a file of its own")
 

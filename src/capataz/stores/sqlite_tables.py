@@ -16,7 +16,7 @@ from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound
 from capataz.ports import Lease, RunRow
 from capataz.stores import account_tables
-from capataz.stores.fence import check_fence
+from capataz.stores.fence import check_fence, refuse_over_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.sealing import Seal
 
@@ -75,8 +75,7 @@ def rewrite(
     identity, epoch, owner = found
     check_fence(lease, 0, epoch, owner, 0)
     first = connection.execute("SELECT seq, at, body FROM event WHERE run = ? AND seq = 0", (identity,)).fetchone()
-    if first is not None and getattr(_opened(lease.run, first, seal).fact, "source", "capataz") == "capataz":
-        raise Fenced(f"run {lease.run} is a log of our own: it is never told anew")
+    refuse_over_own(lease.run, None if first is None else opened(lease.run, first, seal))
     connection.execute("DELETE FROM event WHERE run = ?", (identity,))
     connection.execute(
         f"UPDATE run SET ({_PROGRESS}) = ({', '.join('?' * 12)}) WHERE id = ?", (*_columns(Progress()), identity)
@@ -88,7 +87,7 @@ def read(connection: sqlite3.Connection, run: str, after: int, seal: Seal) -> li
     found = connection.execute("SELECT id, events FROM run WHERE run = ?", (run,)).fetchone()
     if found is None or found[1] == 0:
         raise NotFound(f"there is no run {run} in this store")
-    return [_opened(run, row, seal) for row in connection.execute(_READ, (found[0], after))]
+    return [opened(run, row, seal) for row in connection.execute(_READ, (found[0], after))]
 
 
 def place(run: str, seq: int) -> str:
@@ -96,7 +95,8 @@ def place(run: str, seq: int) -> str:
     return f"event {seq} of run {run}"
 
 
-def _opened(run: str, row: Sequence[Any], seal: Seal) -> Event:
+def opened(run: str, row: Sequence[Any], seal: Seal) -> Event:
+    """A row (position, time, body) of the log as an event."""
     seq, at, body = row
     return decode(seq, at, seal.open(body, place(run, seq)))
 
