@@ -131,6 +131,14 @@ def test_serve_does_not_open_itself_to_others_without_a_token() -> None:
     assert "--token-file" in said
 
 
+def test_serve_refuses_alert_rules_that_mean_nothing(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rules]]\nmetric = "loop_rat"\nover = 0.1\n', encoding="utf-8")
+    status, said = call("serve", "--rules", str(rules))
+    assert status == 2
+    assert "did you mean 'loop_rate'?" in said
+
+
 def test_serve_says_how_to_install_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     status, said = call("serve")

@@ -95,7 +95,7 @@ def check(
 
     Status 1 says that something fires. What was told is kept in a file, so that nobody is told twice.
     """
-    watched, kept = _rules(rules), state or (rules or DEFAULT_RULES).with_suffix(".state.json")
+    watched, kept = rules_of(rules), state or (rules or DEFAULT_RULES).with_suffix(".state.json")
     readings = asyncio.run(_readings(store, watched))
     states, notices = advance(_load(kept), readings, RealClock().now())
     _tell(notices, webhook, mail, link)
@@ -113,7 +113,7 @@ def check(
 @json_option
 def test(rules: Path | None, webhook: str | None, mail: Path | None, link: str, as_json: bool) -> None:
     """Fire every rule once with made-up data, through the real way out, marked as a test."""
-    notices = try_all(_rules(rules), RealClock().now())
+    notices = try_all(rules_of(rules), RealClock().now())
     _tell(notices, webhook, mail, link)
     _report([notice.reading for notice in notices], as_json, notices)
     silent = [notice.reading.rule.name for notice in notices if notice.reading.standing != "firing"]
@@ -136,7 +136,8 @@ def _known() -> Sequence[tuple[str, Metric]]:
     return sorted(METRICS.items())
 
 
-def _rules(path: Path | None) -> tuple[Rule, ...]:
+def rules_of(path: Path | None) -> tuple[Rule, ...]:
+    """The rules of this file; without one those in `capataz-alerts.toml` of this folder, else the built-in ones."""
     if path is None and not DEFAULT_RULES.exists():
         return default_rules()
     found = path or DEFAULT_RULES
@@ -155,7 +156,7 @@ async def _readings(url: str | None, rules: Sequence[Rule]) -> list[Reading]:
 
 
 def _list(store: str | None, rules: Path | None, as_json: bool) -> None:
-    _report(asyncio.run(_readings(store, _rules(rules))), as_json)
+    _report(asyncio.run(_readings(store, rules_of(rules))), as_json)
 
 
 # ── the way out ──────────────────────────────────────────────────────────────────────────────────────────

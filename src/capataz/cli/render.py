@@ -166,6 +166,8 @@ def _add_ending(root: Tree, tree: Trace) -> None:
         branch.add(styled(f"“{ending.answer}”"))
     for warning in tree.warnings:
         branch.add(styled(warning, "warn"))
+    for signal in tree.signals.found.values():
+        branch.add(styled(f"{signal.line.head} (first in {tree.label(signal.first)})", "warn"))
     branch.add(styled(spent(tree.spend), "quiet"))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capataz.app import App
+from capataz.cli.alerts import rules_of, rules_option
 from capataz.cli.finding import find_app
 from capataz.cli.masking import reveal as reveal_option
 from capataz.cli.options import store as store_option
@@ -18,6 +19,7 @@ from capataz.mistakes import Misuse
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
+    from capataz.lens.alerts_rules import Rule
     from capataz.web.tokens import Tokens
 
 INSTALL = 'capataz serve needs the web extra: pip install "capataz[web]"'
@@ -34,6 +36,7 @@ INSTALL = 'capataz serve needs the web extra: pip install "capataz[web]"'
     help="Lines TOKEN SCOPE [TENANT]; also from CAPATAZ_TOKENS.",
 )
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="A name this server is reached by.")
+@rules_option
 @reveal_option
 def serve(
     target: str | None,
@@ -42,6 +45,7 @@ def serve(
     port: int,
     token_file: Path | None,
     hosts: tuple[str, ...],
+    rules: Path | None,
     reveal: bool,
 ) -> None:
     """Show the runs of a store in the browser, answer the HTTP API, and take spans at /v1/traces.
@@ -57,7 +61,7 @@ def serve(
     tokens = _tokens(token_file)
     _refuse_open(host, bool(tokens))
     app, agents = find_app(target, store) if target is not None else (App(store), ())
-    _run(app, agents, host, port, tokens, hosts, masked=not reveal)
+    _run(app, agents, host, port, tokens, hosts, rules_of(rules), masked=not reveal)
 
 
 def _tokens(path: Path | None) -> Tokens:
@@ -95,6 +99,7 @@ def _run(
     port: int,
     tokens: Tokens,
     hosts: tuple[str, ...],
+    rules: tuple[Rule, ...],
     *,
     masked: bool,
 ) -> None:
@@ -108,7 +113,7 @@ def _run(
             raise
         raise Misuse(INSTALL) from error
     named = (host,) if not _is_any(host) else ()
-    site = site_for(app, agents, tokens=tokens, hosts=(*named, *hosts), masked=masked)
+    site = site_for(app, agents, tokens=tokens, hosts=(*named, *hosts), rules=rules, masked=masked)
     site.closes = True
     config = uvicorn.Config(
         build(site),

@@ -25,6 +25,20 @@ def amount(value: float, unit: str) -> str:
             return f"{value:,.1f}".removesuffix(".0")
 
 
+def rule_words(rule: Rule) -> str:
+    """What a rule watches for, in one line."""
+    filters = (("agent", rule.agent), ("task type", rule.task_type), ("tool", rule.tool))
+    about = "".join(f", only {what} {name}" for what, name in filters if name)
+    if rule.rises is not None:
+        flat = f" while {rule.flat} does not" if rule.flat else ""
+        return f"{rule.metric} rises by {amount(rule.rises, 'share')} over the newest {rule.runs} runs{flat}{about}"
+    if rule.times is not None:
+        limit = f"over {rule.times:g} times the usual at this hour"
+    else:
+        limit = f"{'over' if rule.over is not None else 'under'} {amount(rule.limit, rule.what.unit)}"
+    return f"{rule.metric} {limit} in {amount(rule.window, 'seconds')}{about}"
+
+
 def share_words(what: str, found: Share, limit: float, upward: bool) -> str:
     """A share, its interval and its limit."""
     side = "over" if (found.value > limit) else "under"

@@ -40,6 +40,7 @@ from capataz.events.facts import (
     VerdictGiven,
     WaitStarted,
 )
+from capataz.lens.signals import Signals
 
 CallState = Literal["asked", "running", "done", "failed", "refused", "in-doubt"]
 
@@ -130,6 +131,8 @@ class Trace:
     ending_seq: int | None = None
     spend: Spend = field(default_factory=Spend)
     warnings: list[str] = field(default_factory=list[str])
+    signals: Signals = field(default_factory=Signals)
+    """What went wrong on the way, counted."""
     events: int = 0
     places: dict[int, Place] = field(default_factory=dict[int, Place])
     """Where the event with a sequence number stands."""
@@ -198,6 +201,7 @@ class Folding:
             tree.started_at = event.at
         tree.events += 1
         tree.now = event.at
+        tree.signals.fold(event)
         match event.fact:
             case RunStarted() as fact:
                 tree.run, tree.started_at = fact, event.at

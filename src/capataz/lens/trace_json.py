@@ -31,10 +31,16 @@ def trace_json(tree: Trace) -> dict[str, JSON]:
         "started_at": tree.started_at,
         "usage": spend_json(tree.spend),
         "warnings": list(tree.warnings),
+        "signals": signals_json(tree),
         "events": tree.events,
         "opening": _marks(tree.opening),
         "turns": [_turn(turn) for turn in tree.turns],
     }
+
+
+def signals_json(tree: Trace) -> list[JSON]:
+    """What went wrong on the way, under the names of the metrics; `first` is a sequence number."""
+    return [signal.json() for signal in tree.signals.found.values()]
 
 
 def evidence_json(proofs: Iterable[Evidence]) -> list[JSON]:

@@ -17,7 +17,7 @@ from capataz.lens.diff import diff
 from capataz.lens.fork import Edit
 from capataz.lens.metrics_tally import BY, By
 from capataz.lens.provenance import excerpt, provenance
-from capataz.lens.trace_json import evidence_json, spend_json, trace_json
+from capataz.lens.trace_json import evidence_json, signals_json, spend_json, trace_json
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Job, JobRow, RunRow
 from capataz.web import upload_pages
@@ -137,7 +137,7 @@ def summary(site: Site, book: Book, row: JobRow | None) -> dict[str, JSON]:
     tree = book.tree
     shown = site.shower.trace([book.events[0], *_ends(book)])
     told: dict[str, JSON] = trace_json(shown)
-    for name in ("opening", "turns", "run_id", "usage", "warnings", "events"):
+    for name in ("opening", "turns", "run_id", "usage", "warnings", "signals", "events"):
         told.pop(name)
     ending = shown.ending
     return {
@@ -147,6 +147,7 @@ def summary(site: Site, book: Book, row: JobRow | None) -> dict[str, JSON]:
         "evidence": evidence_json(ending.evidence) if ending is not None else [],
         "usage": spend_json(tree.spend),
         "warnings": [site.shower.text(warning) for warning in tree.warnings],
+        "signals": signals_json(tree),
         "events": tree.events,
         "turns": len(tree.turns),
         "verdicts": len(book.verdicts),

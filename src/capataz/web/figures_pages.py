@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from capataz.lens.alerts import Reading, evaluate, history_needed
 from capataz.lens.alerts_points import point_of
-from capataz.lens.alerts_rules import default_rules
+from capataz.lens.alerts_words import rule_words
 from capataz.lens.metrics import ModelFigures, ToolFigures
 from capataz.lens.metrics_prometheus import CONTENT_TYPE, exposition
 from capataz.lens.metrics_tally import BY, By, Runs, Tally, tally
@@ -116,8 +116,8 @@ def _time(value: float | None) -> str:
 
 
 async def readings(request: Request, site: Site, caller: Caller) -> list[Reading]:
-    """What each built-in rule reads now, over the runs the caller may see."""
-    rules, now = default_rules(), site.clock.now()
+    """What each rule reads now, over the runs the caller may see."""
+    rules, now = site.rules, site.clock.now()
     seconds, runs = history_needed(rules)
     recent, _ = await gathering(request).since(site, caller, now - seconds, None)
     if len(recent) < runs:
@@ -141,6 +141,7 @@ def _reading(site: Site, one: Reading) -> dict[str, object]:
         "state": one.standing,
         "tone": tones[one.standing],
         "severity": one.rule.severity,
+        "rule": rule_words(one.rule),
         "words": site.shower.text(one.words),
         "change": site.shower.text(one.change),
         "notes": [site.shower.text(note) for note in one.notes],

@@ -90,7 +90,7 @@ def number(text: str | None) -> float | None:
 async def run(request: Request) -> Response:
     """One run: why it ended on top, then its turns, a page at a time."""
     site, book = site_of(request), await book_of(request)
-    shown = head(book, site.shower)
+    shown = head(book, site.shower, site.clock.now())
     first = _first(request, book)
     turns = turn_pages(book, site.shower, first)
     opening = site.shower.trace(book.opening()).opening if first == 0 else []
@@ -216,20 +216,26 @@ async def _news(site: Site, caller: Caller, run: str, after: int) -> AsyncIterat
                 yield sse("end", "over", last)
                 return
         elif waited >= 15:
-            yield b": still here\n\n"
+            yield _head(site, book)
             waited = 0.0
         waited += site.pace
         await asyncio.sleep(site.pace)
 
 
 def _changes(site: Site, book: Book, after: int) -> list[bytes]:
-    shown = head(book, site.shower)
     last = book.events[-1].seq
     since = max(0, (book.turn_of(after) or 0), len(book.firsts) - PER_PAGE)
-    parts = [sse("head", html("head.html", head=shown, run=book.run, foreign=book.foreign), last)]
+    parts = [_head(site, book)]
     for turn in turn_pages(book, site.shower, since):
         parts.append(sse("turn", html("turn.html", turn=turn, run=book.run, can_fork=False), last, turn.index))
     return parts
+
+
+def _head(site: Site, book: Book) -> bytes:
+    """The head as it stands now; also sent where nothing is new, since it says for how long nothing was."""
+    shown = head(book, site.shower, site.clock.now())
+    last = book.events[-1].seq if book.events else -1
+    return sse("head", html("head.html", head=shown, run=book.run, foreign=book.foreign), last)
 
 
 def sse(name: str, data: str, id: int, index: int | None = None) -> bytes:

@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 
 from capataz.agent import Agent
 from capataz.app import App
+from capataz.lens.alerts_rules import Rule, default_rules
 from capataz.mistakes import Misuse
 from capataz.ports import Clock, Engine, Queue, Store
 from capataz.privacy.mask import Mask
@@ -38,6 +39,8 @@ class Site:
     queue: Queue | None
     engine: Engine | None
     receiver: Receiver | None
+    rules: tuple[Rule, ...]
+    """What the page of alerts holds the runs against."""
     url: str = ""
     """Where it is reached, for links in alerts."""
     patience: float = 3600.0
@@ -66,11 +69,13 @@ def site_for(
     *,
     tokens: Tokens = Tokens(),  # noqa: B008 - frozen
     hosts: tuple[str, ...] = (),
+    rules: tuple[Rule, ...] | None = None,
     mask: Mask | None = None,
     masked: bool = True,
     clock: Clock | None = None,
 ) -> Site:
-    """A server for this App. `masked=False` shows originals; without a `mask`, the App's own is used."""
+    """A server for this App. `masked=False` shows originals; without a `mask` the App's own is used, without `rules`
+    the built-in ones."""
     from capataz.web.receiver import receiver_for
 
     clock = clock or RealClock()
@@ -88,6 +93,7 @@ def site_for(
         queue,
         engine,
         receiver_for(app.store, clock),
+        default_rules() if rules is None else rules,
     )
 
 

@@ -6,23 +6,27 @@ Only what is shown is masked, and it is masked first; a run of thirty thousand e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from capataz.events.facts import (
     Ceilings,
     Event,
     MessageReceived,
+    ModelCallStarted,
     RunEnded,
     RunEscalated,
     RunStarted,
     Spend,
+    ToolStarted,
     VerdictGiven,
     WaitEnded,
+    WaitStarted,
 )
 from capataz.lens import words
 from capataz.lens.trace import CallView, Trace, TurnView
 from capataz.lens.words import Line, Tone
+from capataz.ports import Deadlines
 from capataz.web.books import Book
 from capataz.web.shown import Shower
 from capataz.web.timeline import Picture, picture, tone_of_turn
@@ -31,6 +35,9 @@ PER_PAGE = 20
 """Turns on one page."""
 MOST_VERDICTS = 20
 MOST_ACTS = 8
+MOST_SIGNALS = 20
+LONG = Deadlines().total
+"""Seconds without news after which a run that has not ended is shown as one to look at."""
 STRIP = 400
 """Turns in the strip of numbers; longer runs are reached by the picture and the pages."""
 
@@ -73,6 +80,8 @@ class Head:
     verdicts: tuple[Given, ...]
     verdict_count: int
     warnings: tuple[str, ...]
+    signals: tuple[tuple[Line, str, int], ...]
+    """What went wrong on the way: in words, where first, and the index of that turn."""
     gauges: tuple[Gauge, ...]
     spend: Spend
     acts: tuple[Act, ...]
@@ -129,8 +138,8 @@ class TurnPage:
         return names.get(self.view.purpose, f"Turn {self.view.number}")
 
 
-def head(book: Book, shower: Shower) -> Head:
-    """The head of a run's page."""
+def head(book: Book, shower: Shower, now: float) -> Head:
+    """The head of a run's page. `now`, in seconds since the epoch, is for what is still waited for."""
     tree, started = book.tree, book.started
     ending = tree.ending
     shown = shower.fact(ending) if ending is not None else None
@@ -143,14 +152,15 @@ def head(book: Book, shower: Shower) -> Head:
         started=begun,
         status=tree.status,
         outcome=tree.outcome,
-        tone=words.tone_of(tree.outcome),
+        tone=words.tone_of(tree.outcome) if tree.ending or now - tree.now < LONG else "warn",
         reason=shown.reason if shown is not None else "",
-        headline=_headline(shown),
+        headline=_headline(shown) if shown is not None else _waiting(book, now),
         ending=shown,
         evidence=_evidence(book, shown),
         verdicts=verdicts(book, shower, book.verdicts[-MOST_VERDICTS:]),
         verdict_count=len(book.verdicts),
         warnings=tuple(shower.text(warning) for warning in tree.warnings),
+        signals=_signals(book, shower),
         gauges=tuple(_gauges(tree)),
         spend=tree.spend,
         acts=tuple(_act(index, view, shower) for index, view in acts[-MOST_ACTS:]),
@@ -170,9 +180,30 @@ def _strip(tree: Trace) -> tuple[tuple[int, int, Tone], ...]:
     return tuple((index, turn.number, tone_of_turn(turn)) for index, turn in enumerate(tree.turns))
 
 
-def _headline(ending: RunEnded | RunEscalated | None) -> str:
-    if ending is None:
-        return "It has not ended."
+def _signals(book: Book, shower: Shower) -> tuple[tuple[Line, str, int], ...]:
+    found = list(book.tree.signals.found.values())[:MOST_SIGNALS]
+    lines = [(replace(one.line, head=shower.text(one.line.head)), one.first) for one in found]
+    return tuple((told, book.tree.label(seq), book.turn_of(seq) or 0) for told, seq in lines)
+
+
+def _waiting(book: Book, now: float) -> str:
+    """What a run that has not ended waits for, and since when: a wait without an end has to be seen."""
+    last = book.events[-1] if book.events else None
+    match last.fact if last is not None else None:
+        case ModelCallStarted(model=model):
+            awaited = f"the model {model}"
+        case ToolStarted(tool=tool):
+            awaited = f"the tool {tool}"
+        case WaitStarted(seconds=seconds):
+            awaited = f"another try, due {words.duration(seconds)} later"
+        case _:
+            awaited = "its next step"
+    since = now - book.tree.now
+    told = f", for {words.duration(since)}" if since >= 1 else ""
+    return f"It has not ended: it waits for {awaited}{told}."
+
+
+def _headline(ending: RunEnded | RunEscalated) -> str:
     sentence = ending.detail or ending.reason.replace("-", " ")
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ", 1)[0].isalpha() else sentence
 

@@ -7,9 +7,14 @@
   const status = document.getElementById("status");
 
   function follow(address, after) {
+    let seen = "";
     const source = new EventSource(address + "?after=" + encodeURIComponent(after));
     source.addEventListener("head", (event) => {
-      if (head.contains(document.activeElement)) document.activeElement.blur();
+      if (head.contains(document.activeElement)) {
+        if (event.lastEventId === seen) return; // only the clock has moved on: not worth the reader's place
+        document.activeElement.blur();
+      }
+      seen = event.lastEventId;
       head.innerHTML = event.data; // markup of our own server, escaped there
     });
     source.addEventListener("turn", (event) => {
