@@ -33,6 +33,7 @@ class Error:
     words: frozenset[str]
     identity: str
     tool: str
+    since: float = 0.0
     count: int = 0
     tried: bool = False
     """A command of a shell was among them, and the error spoke of it."""
@@ -90,7 +91,10 @@ class Failing(Shared[Errors]):
         same = self.thresholds.errors
         if setting in _OF_A_CALL and (error.run >= same.stop or (error.run == same.nudge and count < limit.stop)):
             setting, count, limit = "errors", error.run, same
-        if count != limit.nudge and count < limit.stop:
+        waited = step.event.at - error.since
+        if (count != limit.nudge and count < limit.stop) or (
+            setting == "" and 0 < waited < self.thresholds.patience(step.tool)
+        ):
             return None
         return self._signal(error, step, setting, count, count >= limit.stop)
 
@@ -133,7 +137,7 @@ def _find(state: Errors, step: Step) -> Error:
     for error in reversed(state.open):
         if same_words(error.words, step.words):
             return error
-    error = Error(step.words, f"error:{digest(' '.join(sorted(step.words)).encode())}", step.tool)
+    error = Error(step.words, f"error:{digest(' '.join(sorted(step.words)).encode())}", step.tool, step.event.at)
     state.open.append(error)
     if len(state.open) > KEPT:
         del state.open[0]

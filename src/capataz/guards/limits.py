@@ -86,7 +86,7 @@ class Thresholds:
     poll_looks: int = 12
     """Least number of unchanged looks before a poll is called dead."""
     poll_looks_blind: int = 21
-    """The same before a cut where the record has no times."""
+    """The same before a cut where the record has no times, and so no budget can be kept."""
     poll_budget: float = 600.0
     """Seconds a poll may bring nothing new, where the tool does not say. Cut at one and a half times."""
     poll_patience: int = 6
@@ -125,6 +125,10 @@ class Thresholds:
 
     def tool(self, name: str) -> ToolLimits:
         return self.tools.get(name, NO_LIMITS)
+
+    def patience(self, tool: str) -> float:
+        """Seconds for which it is normal that looks of this tool bring nothing new."""
+        return self.tool(tool).poll_budget or self.poll_budget
 
     def with_tools(self, declared: Mapping[str, ToolLimits]) -> Thresholds:
         """These numbers, plus what tools declare of themselves; what was set here for a tool wins."""

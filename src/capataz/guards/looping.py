@@ -97,6 +97,8 @@ class Ring:
     steps: list[Step] = field(default_factory=list[Step])
     """Those of `pairs`: a fixed number of the latest, so that their results may be kept."""
     matched: list[int] = field(default_factory=lambda: [0] * (LONGEST_CYCLE + 1))
+    since: list[float] = field(default_factory=lambda: [0.0] * (LONGEST_CYCLE + 1))
+    """When each of these began to match."""
     dirty: bool = False
     stale: int = 0
     stale_places: list[int] = field(default_factory=list[int])
@@ -111,7 +113,7 @@ class Ring:
 class Cycling(Shared[Ring]):
     """A ring of two to eight steps that comes round with the same results, or any mix of steps already taken.
 
-    A ring with a poll, or with a look and a wait, is waiting: it needs twelve laps.
+    A ring with a poll, or with a look and a wait, is waiting: it needs twelve laps, and as long as its polls may take.
     """
 
     name = "cycling"
@@ -141,6 +143,8 @@ class Cycling(Shared[Ring]):
             size = len(pairs)
             for distance in range(2, LONGEST_CYCLE + 1):
                 if distance <= size and pairs[-distance] == step.pair:
+                    if not matched[distance]:
+                        state.since[distance] = step.event.at
                     matched[distance] += 1
                     if not lap and matched[distance] >= min(distance, self.thresholds.cycle_steps):
                         lap = distance
@@ -165,18 +169,21 @@ class Cycling(Shared[Ring]):
         matched = state.matched[lap]
         needed = min(lap, self.thresholds.cycle_steps)
         members = state.steps[-lap:]
+        known, over = state.told.get(step.pair), matched > needed
         if _is_waiting(members):
             needed = (self.thresholds.poll_looks - 1) * lap
-            if matched < needed:
+            budget = self._budget(members, step.event.at - state.since[lap])
+            over = matched > needed and budget >= 1.5
+            if matched < needed or budget < 1 or (known and not over):
                 return None
         ring = sorted(set(state.pairs[-lap:]))
-        identity = state.told.get(step.pair) or f"cycle:{_ring_name(members)}"
+        identity = known or f"cycle:{_ring_name(members)}"
         for pair in ring:
             state.told[pair] = identity
         trim(state.told, 64)
         state.told_size = lap
         tools = ", ".join(one.tool for one in members)
-        advice: Advice = "stop" if matched > needed else "nudge"
+        advice: Advice = "stop" if over else "nudge"
         laps = (matched + lap) / lap
         return Signal(
             self.name,
@@ -188,6 +195,11 @@ class Cycling(Shared[Ring]):
             f"You are going round in a ring of {lap} calls ({tools}); each gave the same result as the last time. "
             "Another lap will bring nothing new. Break out: try another way, or say what blocks you.",
         )
+
+    def _budget(self, members: list[Step], waited: float) -> float:
+        """How often the time of the polls in this ring has passed; often where there is no poll, or are no times."""
+        budgets = [self.thresholds.patience(one.tool) for one in members if one.kind == "poll"]
+        return waited / max(budgets) if budgets and waited > 0 else 2.0
 
     def _resumed(self, state: Ring, step: Step) -> Signal | None:
         """A ring the model was told of is taken up again: one lap is enough."""

@@ -1,7 +1,8 @@
 """Waiting for something that does not move: a poll behind a moving clock.
 
 Waiting is work, so a poll has a time and not a count. It is dead when the same look brought the same answer at least
-twelve times and longer than the tool says is usual.
+twelve times and longer than the tool says is usual. A record without times knows nothing of that: there the looks are
+counted, and more of them are borne than any good run of the records has made.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Look:
 
     result: int
     first: float
+    """When it was first seen as it is."""
     count: int = 0
     told: int = 0
     """Number of unchanged looks at which the model was told; 0 before."""
@@ -82,7 +84,7 @@ class Polling(Shared[Looks]):
         if look.count < limits.poll_looks:
             return None
         waited = step.event.at - look.first
-        budget = limits.tool(step.tool).poll_budget or limits.poll_budget
+        budget = limits.patience(step.tool)
         blind = waited <= 0
         if not blind and waited < budget:
             return None

@@ -49,7 +49,7 @@ class ImportedRun:
 
     `label` is what the record itself says about success (a test, a reward, a score); None where it says nothing.
     `task_key` names the task, so that runs of the same task can be compared; empty where unknown.
-    With `times_known` False the times are made up, one second apart: order is real, durations are not.
+    With `times_known` False every event has the same time: order is real, and nothing is said of durations.
     With `usage_known` False the tokens are estimates (characters divided by four).
     """
 
@@ -218,7 +218,7 @@ class RunBuilder:
             self.id or str(self.origin),
             self.format,
             self.origin,
-            _stamped(told, known),
+            _stamped(told),
             None if self._label is None else self._label.success,
             self.task_key,
             self.model,
@@ -287,15 +287,15 @@ class RunBuilder:
         return Usage((before + len(self.task)) // 4, written // 4, reported=False)
 
 
-def _stamped(told: Sequence[tuple[float | None, Fact]], known: bool) -> list[Event]:
-    """Events in order with times that never go back. Unknown times: as the fact before, or one second apart."""
+def _stamped(told: Sequence[tuple[float | None, Fact]]) -> list[Event]:
+    """Events in order with times that never go back; where a time is not known, that of the fact before.
+
+    No time is made up: a poll that seems to wait for seconds nobody measured would be judged by them.
+    """
     events: list[Event] = []
     now = next((at for at, _ in told if at is not None), 0.0)
     for seq, (at, fact) in enumerate(told):
-        if at is not None:
-            now = max(now, at)
-        elif not known and seq:
-            now += 1.0
+        now = now if at is None else max(now, at)
         events.append(Event(seq, now, fact))
     return events
 
