@@ -21,7 +21,7 @@ def checks_due(state: State) -> tuple[Command, ...]:
     names, reply = state.started.checks, state.turn.reply
     if not names or reply is None:
         return ()
-    asked = min(state.checks[name][1] if name in state.checks else -1 for name in names)
+    asked = state.checks.asked(names)
     acted = any(act.seq > asked for act in state.ledger.acts.values())
     claimed = not reply.calls and asked < state.turn.seq
     return (EvaluateChecks(names, state.answer.text),) if acted or claimed else ()
@@ -37,13 +37,13 @@ def checked_done(state: State) -> bool:
 
 def checks_passed(state: State) -> bool:
     names = state.started.checks
-    return bool(names) and all(_passed(state, name) for name in names)
+    return bool(names) and all(map(state.checks.passed, names))
 
 
 def missing(state: State) -> tuple[str, ...]:
     """What stands between this run and `Completed`, in words."""
     if names := state.started.checks:
-        return tuple(_lacking(state, name) for name in names if not _passed(state, name))
+        return tuple(state.checks.lacking(name) for name in names if not state.checks.passed(name))
     return tuple(f"{act.name} {_WORDS[act.standing]}" for act in state.ledger.open_acts())
 
 
@@ -56,18 +56,4 @@ def only_unconfirmable(state: State) -> bool:
 
 def evidence(state: State) -> tuple[Evidence, ...]:
     """Every confirmed effect and every passed check, with its place in the log."""
-    checks = tuple(
-        Evidence("check", check.name, check.detail or "passed", seq)
-        for check, seq in state.checks.values()
-        if check.passed
-    )
-    return state.ledger.evidence() + checks
-
-
-def _passed(state: State, name: str) -> bool:
-    return name in state.checks and state.checks[name][0].passed
-
-
-def _lacking(state: State, name: str) -> str:
-    detail = state.checks[name][0].detail if name in state.checks else ""
-    return f"{name}: {detail}" if detail else name
+    return state.ledger.evidence() + state.checks.evidence()

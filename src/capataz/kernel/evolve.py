@@ -231,7 +231,7 @@ def _effect_checked(state: State, event: Event, fact: EffectChecked) -> None:
 
 
 def _check_evaluated(state: State, event: Event, fact: CheckEvaluated) -> None:
-    state.checks[fact.name] = (fact, event.seq)
+    state.checks.evaluate(fact, event.seq)
 
 
 def _verdict_given(state: State, event: Event, fact: VerdictGiven) -> None:

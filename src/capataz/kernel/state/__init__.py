@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from capataz.events.facts import (
     Ceilings,
-    CheckEvaluated,
     Event,
     Fault,
     HandedOver,
@@ -26,6 +25,7 @@ from capataz.events.facts import (
 from capataz.guards.base import Signal
 from capataz.kernel.state.answer import Answer
 from capataz.kernel.state.asking import Asking
+from capataz.kernel.state.checks import Checks
 from capataz.kernel.state.judgement import Judgement
 from capataz.kernel.state.ledger import Ledger
 from capataz.kernel.state.people import People
@@ -89,8 +89,7 @@ class State:
     spent: Spending = field(default_factory=Spending)
 
     judgement: Judgement = field(default_factory=Judgement)
-    checks: dict[str, tuple[CheckEvaluated, int]] = field(default_factory=dict[str, tuple[CheckEvaluated, int]])
-    """What each `done_when` check said last, and where it is recorded."""
+    checks: Checks = field(default_factory=Checks)
     people: People = field(default_factory=People)
     answer: Answer = field(default_factory=Answer)
 
