@@ -9,6 +9,8 @@ what was masked before must not change what is masked next.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal
 
 from capataz.privacy.found import words
@@ -18,8 +20,11 @@ Meaning = Literal["phone", "id", "business", ""]
 REACH = 48
 """Characters looked at before the number."""
 
-_CLEAR = re.compile(r"[^\d<>@\n,;{}\[\]|]*")
-_WORD = re.compile(r"[^\W\d_]+|[#№€$£¥]|nº|n°|\bn\.")
+NEAREST = 6
+"""Words looked at, from the nearest."""
+
+_BACK = re.compile(r"([^\W\d_]+|[#№€$£¥])|[\d<>@\n,;{}\[\]|]")
+"""In a text read backwards, a word, or what nothing is looked for beyond."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 _PHONE = words(
@@ -70,6 +75,13 @@ _NEUTRAL = words(
     "mon ma mein meine mio mia number número numero numéro nummer : num. was era eran son are with con amb avec mit "
     "value current new nuevo nou"
 )
+_SORTS: dict[str, str] = {
+    **dict.fromkeys(_CALLING, "calling"),
+    **dict.fromkeys(_NEUTRAL, "neutral"),
+    **dict.fromkeys(_BUSINESS, "business"),
+    **dict.fromkeys(_ID, "id"),
+    **dict.fromkeys(_PHONE, "phone"),
+}
 _AFTER = re.compile(
     r"\s?(?:[€$£¥%]|(?:EUR|USD|GBP|euros?|d[oó]lar(?:e?s)?|dollars?|bytes?|[kKMGT]i?B|ms|ns|µs|secs?|seconds|segundos|"
     r"km|kg|rows|users|usuarios|habitantes?|habitants?|inhabitants|Einwohner|abitanti|people|personas|persones|"
@@ -86,28 +98,37 @@ def meaning(text: str, start: int, floor: int, key: str = "") -> Meaning:
     before = text[low:start]
     if low == 0 and key:
         before = f"{key}: {before}"
-    clear = _CLEAR.match(before[::-1])
-    if clear is not None and clear.end() < len(before):
-        before = before[len(before) - clear.end() :]
-    if not before.islower():
-        before = _CAMEL.sub(" ", before.replace("IdNr", "idnr")).lower()
-    return _nearest(_WORD.findall(before)[:-7:-1])
+    return _nearest(islice(_words(before), NEAREST))
 
 
-def _nearest(nearest_first: list[str]) -> Meaning:
+def _words(before: str) -> Iterator[str]:
+    """The words, nearest first."""
+    for match in _BACK.finditer(before[::-1]):
+        if match[1] is None:
+            return
+        word = match[1][::-1]
+        if word.islower():
+            yield word
+        else:
+            yield from _CAMEL.sub(" ", word.replace("IdNr", "idnr")).lower().split()[::-1]
+
+
+def _nearest(nearest_first: Iterable[str]) -> Meaning:
     numbered = strange = calling = False
     for word in nearest_first:
         if word == "id":
             numbered = True
-        elif word in _PHONE:
+            continue
+        sort = _SORTS.get(word)
+        if sort == "phone":
             return "business" if numbered else "phone"
-        elif word in _ID:
+        if sort == "id":
             return "id"
-        elif not (strange or calling) and word in _BUSINESS:
+        if sort == "business" and not (strange or calling):
             return "business"
-        elif word in _CALLING:
-            calling = calling or word not in _NEUTRAL
-        elif word not in _NEUTRAL:
+        if sort == "calling":
+            calling = True
+        elif sort != "neutral":
             strange = True
     if numbered:
         return "business"

@@ -1,9 +1,9 @@
 """National identity numbers, IBANs and cards, by checksum.
 
-Each rule knows a shape that is cheap to see and asks `python-stdnum` for the arithmetic; where a country gave its
-numbers no checksum, or one that an ordinary number passes too easily, the words beside it must say what it is. The
-checkers are loaded when the first candidate appears. This module must never accept by shape alone what an order
-number may look like.
+Each rule knows a shape that is cheap to see and asks `python-stdnum` for the arithmetic, or `sums` for what is common;
+where a country gave its numbers no checksum, or one that an ordinary number passes too easily, the words beside it must
+say what it is. The checkers are loaded when the first candidate appears. This module must never accept by shape alone
+what an order number may look like.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
-from capataz.privacy.found import Found, words
+from capataz.privacy.found import Found, places, words
+from capataz.privacy.sums import SUMS, luhn, mod_97
 
 IBAN_LENGTHS: dict[str, int] = {
     entry[:2]: int(entry[2:])
@@ -55,12 +56,12 @@ _NIR_GROUPS = re.compile(r"\d{15}|[12]\D\d\d\D\d\d\D\d\d\D\d{3}\D\d{3}\D{1,3}\d\
 
 @cache
 def _checker(module: str) -> Callable[[str], bool]:
-    checker: Callable[[str], bool] = import_module(f"stdnum.{module}").is_valid
+    checker: Callable[[str], bool] = SUMS.get(module) or import_module(f"stdnum.{module}").is_valid
     return checker
 
 
 def valid(module: str, number: str) -> bool:
-    """Whether `python-stdnum` accepts the number, by the name of its module: "es.dni", "luhn"."""
+    """Whether `python-stdnum` accepts the number, by the name of its module: "es.dni", "fr.nir"."""
     return _checker(module)(number)
 
 
@@ -69,12 +70,12 @@ def _iban_shape(length: int) -> re.Pattern[str]:
     return re.compile(rf"[A-Za-z]{{2}}(?:[ .-]{{0,2}}[A-Za-z0-9]){{{length - 2}}}(?![A-Za-z0-9])")
 
 
-_SEPARATORS = re.compile(r"[ .\-/()·]+")
+_SEPARATORS = b" .-/()\xb7"
 
 
 def compact(text: str) -> str:
     """Without the separators people write."""
-    return _SEPARATORS.sub("", text)
+    return text.encode("latin-1", "replace").translate(None, _SEPARATORS).decode("latin-1")
 
 
 def _iban(text: str, start: int) -> Found | None:
@@ -82,26 +83,9 @@ def _iban(text: str, start: int) -> Found | None:
     if length is None:
         return None
     match = _iban_shape(length).match(text, start)
-    if match is None or not _sums_to_one(compact(match.group()).upper()):
+    if match is None or not mod_97(compact(match.group()).upper()):
         return None
     return Found(start, match.end(), "iban", "iban")
-
-
-_LETTERS = {code: str(code - 55) for code in range(65, 91)}
-
-
-def _sums_to_one(number: str) -> bool:
-    """ISO 7064 mod 97-10, as `stdnum.iso7064.mod_97_10`, in one division (the tests compare them)."""
-    turned = (number[4:] + number[:4]).translate(_LETTERS)
-    return turned.isdecimal() and int(turned) % 97 == 1
-
-
-_DOUBLED = str.maketrans("0123456789", "0246813579")
-
-
-def luhn(digits: str) -> bool:
-    """The sum of cards, as `stdnum.luhn` (the tests compare them)."""
-    return (sum(map(int, digits[-1::-2])) + sum(map(int, digits[-2::-2].translate(_DOUBLED)))) % 10 == 0
 
 
 _LETTERS_BACK = re.compile(r"[A-Za-z]{0,9}")
@@ -168,8 +152,9 @@ def corsican(text: str) -> list[Found]:
     """French social security numbers of people born in Corsica: the only ones with a letter."""
     return [
         Found(*match.span(), "id", "fr.nir")
-        for match in _CORSE.finditer(text)
-        if valid("fr.nir", compact(match.group()).upper())
+        for mark in ("2A", "2B")
+        for at in places(text, mark)
+        if (match := _CORSE.search(text, max(0, at - 9), at + 18)) and valid("fr.nir", compact(match.group()).upper())
     ]
 
 

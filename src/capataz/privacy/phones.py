@@ -37,36 +37,42 @@ _TRUNK_KEPT = frozenset({"IT", "SM", "VA"})
 
 
 @cache
-def _plan(region: str) -> tuple[str, str]:
-    """The prefix dialled inside the country, and the pattern of all its numbers without it."""
+def _plan(region: str) -> tuple[str, tuple[tuple[tuple[int, ...], str], ...]]:
+    """The prefix dialled inside the country, and the lengths and patterns of its numbers without it."""
     from phonenumbers import PhoneMetadata
 
     plan = PhoneMetadata.metadata_for_region(region)
     if plan is None:
-        return "", "(?!)"
-    patterns: list[str] = []
+        return "", ()
+    usual = tuple(plan.general_desc.possible_length) if plan.general_desc is not None else ()
+    rows: list[tuple[tuple[int, ...], str]] = []
     for sort in _SORTS:
         desc = getattr(plan, sort)
         if desc is not None and desc.national_number_pattern:
-            patterns.append(str(desc.national_number_pattern))
+            rows.append((tuple(desc.possible_length) or usual, str(desc.national_number_pattern)))
     prefix = str(plan.national_prefix or "")
-    return ("" if region in _TRUNK_KEPT else prefix), "|".join(patterns)
+    return ("" if region in _TRUNK_KEPT else prefix), tuple(rows)
+
+
+def _of_length(region: str, length: int) -> str:
+    """A pattern of the region's numbers of one length; empty where it has none."""
+    return "|".join(pattern for lengths, pattern in _plan(region)[1] if length in lengths)
 
 
 @cache
-def _national(regions: tuple[str, ...]) -> re.Pattern[str]:
+def _national(regions: tuple[str, ...], length: int) -> re.Pattern[str]:
     ways: list[str] = []
     for region in regions:
-        prefix, numbers = _plan(region)
-        if prefix == "0":
-            ways.append(f"0(?:{numbers})")
-        else:
-            ways.append(f"(?:{prefix})?(?:{numbers})" if prefix.isdecimal() else f"(?:{numbers})")
+        prefix = _plan(region)[0]
+        if prefix != "0" and (numbers := _of_length(region, length)):
+            ways.append(f"(?:{numbers})")
+        if prefix.isdecimal() and (numbers := _of_length(region, length - len(prefix))):
+            ways.append(f"{prefix}(?:{numbers})")
     return re.compile("|".join(ways) or "(?!)")
 
 
 @cache
-def _country(code: int) -> re.Pattern[str] | None:
+def _country(code: int, length: int) -> re.Pattern[str] | None:
     from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
     regions = COUNTRY_CODE_TO_REGION_CODE.get(code)
@@ -74,12 +80,13 @@ def _country(code: int) -> re.Pattern[str] | None:
         return None
     if regions == ("001",):
         return re.compile(r"\d{6,12}")
-    return re.compile("|".join(f"(?:{_plan(region)[1]})" for region in regions))
+    ways = filter(None, (_of_length(region, length) for region in regions))
+    return re.compile("|".join(ways) or "(?!)")
 
 
 def national(digits: str, regions: tuple[str, ...]) -> bool:
     """Whether these digits, as dialled inside one of the regions, are a number there."""
-    return _national(regions).fullmatch(digits) is not None
+    return _national(regions, len(digits)).fullmatch(digits) is not None
 
 
 def international(digits: str) -> bool:
@@ -89,10 +96,12 @@ def international(digits: str) -> bool:
     (True, False)
     """
     for length in (1, 2, 3):
-        code = digits[:length]
-        if code.isdecimal() and code[0] != "0" and (pattern := _country(int(code))) is not None:
-            rest = digits[length:]
+        code, rest = digits[:length], digits[length:]
+        if code.isdecimal() and code[0] != "0" and (pattern := _country(int(code), len(rest))) is not None:
             if pattern.fullmatch(rest):
                 return True
-            return rest[:1] == "0" and code != "39" and pattern.fullmatch(rest[1:]) is not None
+            if rest[:1] != "0" or code == "39":
+                return False
+            shorter = _country(int(code), len(rest) - 1)
+            return shorter is not None and shorter.fullmatch(rest[1:]) is not None
     return False
