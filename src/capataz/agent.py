@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from capataz.checks import Check
     from capataz.guards.base import Guard
     from capataz.runtime.handle import Handle
-    from capataz.runtime.launch import Spec
     from capataz.runtime.supervise import Supervisor
     from capataz.runtime.worker import Voice
+    from capataz.runtime.yard import Spec
     from capataz.tools.define import Tool
 
 
@@ -296,14 +296,11 @@ class Agent:
 
     def _prepared(self, app: App, known: dict[int, Spec]) -> Spec:
         """`known` are the agents that were met on the way, by identity: a ring of agents is prepared once."""
-        from capataz.guards.watch import Watch
-        from capataz.kernel.state import Rules
         from capataz.models.prices import context_window
-        from capataz.policy.thresholds import enabled_guards
-        from capataz.runtime.guarding import HeldGuard
-        from capataz.runtime.launch import Spec
+        from capataz.runtime.guarding import rules_of
         from capataz.runtime.typed import TypedAnswer
         from capataz.runtime.worker import Worker
+        from capataz.runtime.yard import Spec
 
         policy = self.policy or app.policy
         children = dict[str, "Spec"]()
@@ -330,7 +327,7 @@ class Agent:
             role=self.role,
             instructions=self.instructions,
             worker=worker,
-            rules=Rules(policy, Watch((*enabled_guards(policy), *(HeldGuard(guard) for guard in self.guards)))),
+            rules=rules_of(policy, self.guards),
             ceilings=self.budget.ceilings(),
             versions=Versions(_digest(self.instructions), toolset.digest, policy.digest),
             overhead=declared + len(system.encode("utf-8", "replace")),

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from capataz.money.accounts import Limit, Spent
     from capataz.ports import Accounts, Chance, Clock, Engine, Model, Observer, Store
     from capataz.privacy.mask import Mask
-    from capataz.runtime.launch import Spec, Yard
     from capataz.runtime.shift import Shift, Terms
     from capataz.runtime.watchdog import Unfit
     from capataz.runtime.webhook import Webhook
+    from capataz.runtime.yard import Spec, Yard
     from capataz.tools.usercode import Threads
 
 T = TypeVar("T")
@@ -158,7 +158,8 @@ class App:
         from dataclasses import replace
 
         from capataz.runtime.conversing import named
-        from capataz.runtime.launch import Task, launch
+        from capataz.runtime.launch import launch
+        from capataz.runtime.yard import Task
 
         described.check_task(agent.name, task)
         yard = self.yard()
@@ -285,10 +286,10 @@ class App:
             from capataz.models.gateway import Gateway
             from capataz.models.purse import Purse
             from capataz.runtime.journal import accounts_of
-            from capataz.runtime.launch import Yard
             from capataz.runtime.privacy import privacy_of
             from capataz.runtime.worker import Surroundings
             from capataz.runtime.world import RealChance, RealClock
+            from capataz.runtime.yard import Yard
             from capataz.tools.usercode import Threads
 
             clock, chance = self._clock or RealClock(), self._chance or RealChance()

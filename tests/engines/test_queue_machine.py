@@ -21,8 +21,9 @@ from capataz.kernel.decide import decide
 from capataz.mistakes import Fenced
 from capataz.ports import Claim, Job, ModelRequest, Queue, Reply, TurnBeat, WorkerBeat
 from capataz.runtime.journal import Journal
-from capataz.runtime.launch import Spec, Task, begun, taken
+from capataz.runtime.launch import begun, taken
 from capataz.runtime.perform import Performer
+from capataz.runtime.yard import Spec, Task
 from capataz.stores.memory import MemoryStore
 from capataz.testing.scripted import FakeChance, FakeClock, ScriptedModel, calls, says
 

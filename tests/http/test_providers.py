@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from capataz.mistakes import Misuse
-from capataz.models.providers import is_loopback, resolve
+from capataz.models.hosts import is_loopback
+from capataz.models.providers import resolve
 
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OLLAMA_BASE_URL")
 

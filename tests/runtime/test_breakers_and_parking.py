@@ -19,7 +19,8 @@ from capataz.events.facts import (
     WaitStarted,
 )
 from capataz.policy.breaker import BreakerRule
-from capataz.runtime.launch import Parked, Task, advance
+from capataz.runtime.launch import Parked, advance
+from capataz.runtime.yard import Task
 from capataz.stores.memory import MemoryStore
 from capataz.testing.scripted import FakeChance, FakeClock, ScriptedModel, calls, says
 from tests.runtime.conftest import World

@@ -127,8 +127,9 @@ async def test_a_rate_limit_hops_at_once_and_waits_only_when_the_list_is_used_up
     first, second = ScriptedModel(LIMITED), ScriptedModel(LIMITED, says("hello"))
     agent = Agent("clerk", first, role="talking")
     spec = agent.prepare(world.app)
-    from capataz.runtime.launch import Task, launch
+    from capataz.runtime.launch import launch
     from capataz.runtime.worker import Voice
+    from capataz.runtime.yard import Task
 
     worker = replace(spec.worker, voices=(*spec.worker.voices, Voice(second, "other", "m")))
     outcome = await launch(replace(spec, worker=worker), Task("hi"), world.app.yard())
@@ -141,8 +142,9 @@ async def test_a_rate_limit_hops_at_once_and_waits_only_when_the_list_is_used_up
 
 @pytest.mark.parametrize("row", ["auth", "invalid_input", "transient", "contract", "unknown"])
 async def test_nothing_but_a_rate_limit_hops(world: World, row: Any) -> None:
-    from capataz.runtime.launch import Task, launch
+    from capataz.runtime.launch import launch
     from capataz.runtime.worker import Voice
+    from capataz.runtime.yard import Task
 
     second = ScriptedModel("hello")
     spec = Agent("clerk", ScriptedModel(Fault(row, "x", "no")), role="talking").prepare(world.app)

@@ -13,10 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from capataz.app import App
-from capataz.cli.serve import is_loopback
 from capataz.events.facts import RunStarted
 from capataz.lens.masked import Shower
 from capataz.mistakes import Misuse
+from capataz.models.hosts import is_loopback
 from capataz.privacy.mask import Mask
 from capataz.runtime.inbox import read_waiting
 from capataz.web.tokens import read_tokens

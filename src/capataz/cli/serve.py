@@ -16,6 +16,7 @@ from capataz.cli.finding import find_app
 from capataz.cli.masking import reveal as reveal_option
 from capataz.cli.options import store as store_option
 from capataz.mistakes import Misuse
+from capataz.models.hosts import is_loopback
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
@@ -80,16 +81,6 @@ def _refuse_open(host: str, tokens: bool) -> None:
             f"{host} can be reached from other machines, and there are no tokens: give --token-file or CAPATAZ_TOKENS, "
             "or leave --host at 127.0.0.1"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _run(

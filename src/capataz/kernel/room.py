@@ -5,10 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TypeVar
 
+from capataz.events.facts import Ceilings
 from capataz.kernel.commands import CallModel
 from capataz.kernel.state import State
 
-Number = TypeVar("Number", int, float)
+Number = TypeVar("Number", int, float, Decimal)
 
 
 def seconds_left(state: State, *, closing: bool = False) -> float | None:
@@ -71,6 +72,21 @@ def closing_call(state: State) -> CallModel | None:
         seconds=policy.closing_seconds if seconds is None else min(seconds, policy.closing_seconds),
         money=money_left(state, closing=True),
         model=state.asking.model,
+    )
+
+
+def within(state: State, own: Ceilings) -> Ceilings:
+    """A child's ceilings: its own, and never more than what is left of its parent's after the closing call's share."""
+    limits, spend = state.ceilings, state.spend
+    tokens = None
+    if limits.tokens is not None:
+        tokens = max(0, limits.tokens - spend.tokens - state.prompt.bound - state.rules.policy.closing_tokens)
+    return Ceilings(
+        turns=lesser(own.turns, None if limits.turns is None else max(0, limits.turns - spend.turns)),
+        calls=lesser(own.calls, None if limits.calls is None else max(0, limits.calls - spend.calls)),
+        tokens=lesser(own.tokens, tokens),
+        money=lesser(own.money, money_left(state)),
+        seconds=lesser(own.seconds, seconds_left(state)),
     )
 
 

@@ -26,7 +26,7 @@ from capataz.events.facts import Fault
 from capataz.faults.classify import classify_exception, classify_http
 from capataz.mistakes import ModelRefused
 from capataz.models.dialects.base import Dialect, Encoder, Profile
-from capataz.models.providers import is_loopback
+from capataz.models.hosts import is_loopback
 from capataz.models.sse import DONE, SseParser
 from capataz.ports import Deadlines, ModelRequest, Reply
 

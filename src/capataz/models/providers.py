@@ -9,13 +9,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capataz.mistakes import Misuse
 from capataz.models.dialects.base import Profile
 from capataz.models.dialects.profiles import PROFILES
+from capataz.models.hosts import is_loopback
 
 if TYPE_CHECKING:
     from capataz.models.http import HttpModel
@@ -37,16 +37,6 @@ def resolve(name: str, *, base_url: str | None = None, api_key: str | None = Non
     profile = replace(profile, base_url=_address(profile, base_url, os.environ))
     key = _key(profile, api_key, os.environ)
     return HttpModel(profile, DIALECTS[profile.dialect], key), model
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _profile(name: str) -> tuple[Profile, str]:

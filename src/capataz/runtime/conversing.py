@@ -7,11 +7,10 @@ conversation is fenced first, and what it did is read from its log before anybod
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from capataz.events.facts import ConversationRecalled, RunStarted
 from capataz.kernel.evolve import fold
@@ -19,13 +18,11 @@ from capataz.kernel.state import Rules, State
 from capataz.memory.conversation import Arrived, Conversations, Entered, Told
 from capataz.mistakes import Misuse, NotFound, StoreError
 from capataz.ports import Store
-
-if TYPE_CHECKING:
-    from capataz.runtime.launch import Yard
+from capataz.runtime.looks import Looks
+from capataz.runtime.yard import Yard
 
 LEASE = 30.0
 """Seconds for which a run has its conversation without another word; a process says one three times as often."""
-FIRST_LOOK, LAST_LOOK = 0.02, 0.5
 LONGEST = 3600.0
 """Seconds a caller waits for its turn."""
 LONGEST_NAME = 200
@@ -54,15 +51,10 @@ def named(conversation: str) -> str:
 async def turn(yard: Yard, rules: Rules, message: Arrived) -> Entered:
     """Keep the message and wait until it is this run's turn. Raises `TimeoutError` after an hour: the message stays."""
     talks = conversations_of(yard.store, yard.around.clock.now)
-    until, pause = time.monotonic() + LONGEST, FIRST_LOOK
+    looks = Looks(LONGEST, f"conversation {message.conversation!r} was at work for {LONGEST:g} s: the message is kept")
     await talks.arrive(message)
     while (entered := await enter(yard, rules, message.conversation, message.run)) is None:
-        if time.monotonic() > until:
-            raise TimeoutError(
-                f"conversation {message.conversation!r} was at work for {LONGEST:g} s: the message is kept"
-            )
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, LAST_LOOK)
+        await looks.rest()
         await talks.arrive(message)
     return entered
 
@@ -70,12 +62,9 @@ async def turn(yard: Yard, rules: Rules, message: Arrived) -> Entered:
 async def again(yard: Yard, rules: Rules, started: RunStarted) -> Entered:
     """The turn of a run that was begun before."""
     assert started.conversation is not None
-    until, pause = time.monotonic() + LONGEST, FIRST_LOOK
+    looks = Looks(LONGEST, f"conversation {started.conversation!r} was at work for {LONGEST:g} s")
     while (entered := await enter(yard, rules, started.conversation, started.run)) is None:
-        if time.monotonic() > until:
-            raise TimeoutError(f"conversation {started.conversation!r} was at work for {LONGEST:g} s")
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, LAST_LOOK)
+        await looks.rest()
     return entered
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from capataz.lens.fork import Edit, forked
 from capataz.outcome import Outcome
-from capataz.runtime.launch import Spec, Yard, resume
+from capataz.runtime.launch import resume
+from capataz.runtime.yard import Spec, Yard
 
 
 async def begin_fork(yard: Yard, source: str, step: int, edit: Edit, *, allow_acts: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""A user's own guard, held so that a mistake in it ends the guard and not the run.
+"""What a run is judged by, the user's own guards held so that a mistake in one ends the guard and not the run.
 
 A guard is folded with every event, live and each time the log is read again: what it raises would make the run
 unreadable for good. Here it becomes one signal that says so, and the guard is silent from then on.
@@ -6,13 +6,23 @@ unreadable for good. Here it becomes one signal that says so, and the guard is s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from capataz.events.facts import Event
 from capataz.guards.base import Guard, Signal
+from capataz.guards.watch import Watch
+from capataz.kernel.state import Rules
+from capataz.policy.policy import Policy
+from capataz.policy.thresholds import enabled_guards
 from capataz.tools.usercode import Trap
 from capataz.tools.wording import short_error
+
+
+def rules_of(policy: Policy, own: Iterable[Guard[Any]] = ()) -> Rules:
+    """The policy, the built-in guards it leaves on, and the user's own."""
+    return Rules(policy, Watch((*enabled_guards(policy), *(HeldGuard(guard) for guard in own))))
 
 
 @dataclass(slots=True)

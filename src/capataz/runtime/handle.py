@@ -13,19 +13,16 @@ from typing import Any, TypeVar, cast
 
 from capataz.engines.local import LocalEngine
 from capataz.events.facts import Event, RunEnded
-from capataz.guards.catalogue import default_guards
-from capataz.guards.watch import Watch
 from capataz.kernel.evolve import fold
-from capataz.kernel.state import Rules
 from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Aborted, Outcome
 from capataz.policy.policy import Policy
 from capataz.ports import Engine, JobRow, Queue, Store
+from capataz.runtime.guarding import rules_of
+from capataz.runtime.looks import Looks
 from capataz.runtime.report import outcome_of
 
 T = TypeVar("T")
-FIRST_LOOK, LAST_LOOK = 0.02, 0.5
-"""Seconds between two looks: they grow from the first to the last while nothing happens."""
 
 
 class Handle:
@@ -50,7 +47,7 @@ class Handle:
         """
         row = await self._engine.look(self.run)
         try:
-            state = fold(_rules(), await self._store.read(self.run))
+            state = fold(rules_of(Policy()), await self._store.read(self.run))
         except NotFound:
             if row is None:
                 raise
@@ -68,10 +65,9 @@ class Handle:
     async def await_(self, timeout: float = 3600.0) -> Outcome:  # noqa: ASYNC109 - the run itself is not cancelled
         """The outcome, once there is one. Raises `TimeoutError` after so many seconds; the run goes on."""
         async with asyncio.timeout(timeout):
-            pause = FIRST_LOOK
+            looks = Looks()
             while (outcome := await self.apoll()) is None:
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, LAST_LOOK)
+                await looks.rest()
             return outcome
 
     async def acancel(self, reason: str = "cancelled") -> bool:
@@ -87,7 +83,7 @@ class Handle:
 
         Raises `TimeoutError` when nothing happens for `patience` seconds.
         """
-        pause, until = FIRST_LOOK, time.monotonic() + patience
+        looks = self._looks(patience)
         while True:
             events, over = await self._news(after)
             for event in events:
@@ -95,12 +91,10 @@ class Handle:
                 yield event
             if over:
                 return
-            if events:
-                pause, until = FIRST_LOOK, time.monotonic() + patience
-            elif time.monotonic() > until:
-                raise TimeoutError(f"nothing has happened in run {self.run} for {patience:g} s")
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, LAST_LOOK)
+            await looks.rest(news=bool(events))
+
+    def _looks(self, patience: float) -> Looks:
+        return Looks(patience, f"nothing has happened in run {self.run} for {patience:g} s")
 
     async def _news(self, after: int) -> tuple[list[Event], bool]:
         row = await self._engine.look(self.run)
@@ -129,7 +123,7 @@ class Handle:
 
     def events(self, after: int = -1, patience: float = 3600.0) -> Generator[Event]:
         """`aevents`, for code that is not asynchronous."""
-        pause, until = FIRST_LOOK, time.monotonic() + patience
+        looks = self._looks(patience)
         while True:
             events, over = _sync(self._news(after), "aevents()")
             for event in events:
@@ -137,12 +131,7 @@ class Handle:
                 yield event
             if over:
                 return
-            if events:
-                pause, until = FIRST_LOOK, time.monotonic() + patience
-            elif time.monotonic() > until:
-                raise TimeoutError(f"nothing has happened in run {self.run} for {patience:g} s")
-            time.sleep(pause)
-            pause = min(pause * 1.5, LAST_LOOK)
+            time.sleep(looks.pause(news=bool(events)))
 
 
 def queue_of(store: Store) -> Queue:
@@ -165,7 +154,3 @@ def _sync(work: Coroutine[Any, Any, T], instead: str) -> T:
         return asyncio.run(work)
     work.close()
     raise Misuse(f"an event loop is already running here: use `{instead}` of the handle")
-
-
-def _rules() -> Rules:
-    return Rules(Policy(), Watch(default_guards()))

@@ -7,15 +7,13 @@ while no worker has the run; whoever drives the run next goes on from there, aft
 from __future__ import annotations
 
 from capataz.events.facts import EscalationAnswered
-from capataz.guards.catalogue import default_guards
-from capataz.guards.watch import Watch
 from capataz.kernel.commands import Record
 from capataz.kernel.decide import decide
 from capataz.kernel.evolve import fold
-from capataz.kernel.state import Rules
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy
 from capataz.ports import Clock, Store
+from capataz.runtime.guarding import rules_of
 from capataz.runtime.journal import Journal
 from capataz.runtime.supervise import Decision
 from capataz.runtime.waiting import (
@@ -41,7 +39,7 @@ async def answer(store: Store, clock: Clock, run: str, decision: Decision, by: s
     events = await store.read(run)
     if read_waiting(events) is None:
         raise Misuse(f"run {run} was answered by someone else in the meantime")
-    journal = Journal(store, lease, fold(_rules(), events), clock)
+    journal = Journal(store, lease, fold(rules_of(Policy()), events), clock)
     bound = item.approval.digest if item.approval is not None else ""
     journal.record(EscalationAnswered(decision.action, by, decision.text, bound, decision.arguments))
     if decision.action == "abort":
@@ -65,7 +63,3 @@ def _fits(item: Waiting, decision: Decision, digest: str) -> None:
         raise Misuse(f"run {item.run} has no act in doubt: it waits for: {item.escalation.reason}")
     if digest and (item.approval is None or item.approval.digest != digest):
         raise Misuse(f"run {item.run} does not wait for approval {digest} any more: look at it again")
-
-
-def _rules() -> Rules:
-    return Rules(Policy(), Watch(default_guards()))

@@ -7,30 +7,24 @@ like any other, with what is left of its parent's budget and with the effects of
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from capataz.events.facts import (
     JSON,
     Call,
-    Ceilings,
     ChildEnded,
-    ConversationRecalled,
     Event,
-    HandedOver,
-    Role,
     RunResumed,
     RunStarted,
-    Versions,
 )
 from capataz.guards.handing import handed_on
 from capataz.kernel.evolve import begin, fold
-from capataz.kernel.room import lesser
-from capataz.kernel.state import Rules, State
+from capataz.kernel.room import within
+from capataz.kernel.state import State
 from capataz.memory.conversation import Arrived, Entered
 from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Outcome
-from capataz.ports import Observer, Store
 from capataz.runtime.conversing import LEASE, Hold, again, converses, held, recalled, turn
 from capataz.runtime.drive import drive
 from capataz.runtime.dry import dried
@@ -39,7 +33,8 @@ from capataz.runtime.journal import Journal
 from capataz.runtime.perform import Performer
 from capataz.runtime.report import outcome_of
 from capataz.runtime.waiting import as_json, read_waiting
-from capataz.runtime.worker import ChildResult, Delegate, Surroundings, Worker
+from capataz.runtime.worker import ChildResult, Delegate
+from capataz.runtime.yard import Spec, Task, Yard
 from capataz.tools.usercode import Trap
 
 DEEPEST = 16
@@ -48,61 +43,6 @@ the guard; this holds where it only observes."""
 _TOO_DEEP = f"This was handed on {DEEPEST} times already, one inside the other. Do it yourself, or say what blocks it."
 
 _log = logging.getLogger("capataz.runtime")
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """An agent made ready to run: everything resolved, nothing opened."""
-
-    name: str
-    role: Role
-    instructions: str
-    worker: Worker
-    rules: Rules
-    ceilings: Ceilings
-    versions: Versions
-    overhead: int
-    """Bytes of the instructions and tool declarations."""
-    window: int | None = None
-    keep_last: int = 8
-    children: Mapping[str, Spec] = field(default_factory=dict[str, "Spec"])
-    """Agents behind tools, by the tool's name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What is asked of an agent, and where it belongs."""
-
-    text: str
-    task_type: str | None = None
-    conversation: str | None = None
-    root: str | None = None
-    parent: str | None = None
-    standing: tuple[str, ...] = ()
-    run: str | None = None
-    """Id of the run; drawn where none is given."""
-    tenant: str = ""
-    user: str = ""
-    recalled: ConversationRecalled | None = None
-    """What was said before in the conversation."""
-    handed: tuple[HandedOver, ...] | None = None
-    """Hand-offs between agents of the root so far, the one to this run last."""
-    depth: int = 0
-    """Runs above this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Yard:
-    """Where runs are driven: the store, the surroundings, and who watches."""
-
-    store: Store
-    around: Surroundings
-    owner: str
-    on_event: Callable[[str, Event], None] | None = None
-    on_escalation: Callable[[Mapping[str, JSON]], None] | None = None
-    """Told when a run begins to wait for a person; may not block."""
-    observers: tuple[Observer, ...] = ()
-    """Those who watch every run of the App; `on_event` watches one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +226,7 @@ def _delegate(child: Spec, yard: Yard, pulse: Pulse | None) -> Delegate:
         if state.started.depth >= DEEPEST:
             return ChildResult({"outcome": "refused", "reason": "too-deep", "answer": _TOO_DEEP}, None)
         task = _handed_task(call, state, child, key)
-        narrowed = replace(child, ceilings=remaining(state, child.ceilings))
+        narrowed = replace(child, ceilings=within(state, child.ceilings))
         outcome = _whole(await go_on(narrowed, yard, await _child(narrowed, task, yard), None, pulse))
         last = fold(child.rules, await yard.store.read(outcome.run))
         ended = ChildEnded(
@@ -341,27 +281,6 @@ async def _child(spec: Spec, task: Task, yard: Yard) -> Journal:
     if not journal.state.over:
         journal.record(RunResumed(epoch, "recovered", spec.versions))
     return journal
-
-
-def remaining(state: State, own: Ceilings) -> Ceilings:
-    """A child's ceilings: its own, and never more than what is left of its parent's after the closing call's share."""
-    limits, spend, policy = state.ceilings, state.spend, state.rules.policy
-    tokens = None
-    if limits.tokens is not None:
-        tokens = max(0, limits.tokens - spend.tokens - state.prompt.bound - policy.closing_tokens)
-    money = None
-    if limits.money is not None:
-        money = max(limits.money * 0, limits.money * 9 / 10 - (spend.money or 0))
-    seconds = None
-    if limits.seconds is not None:
-        seconds = max(0.0, limits.seconds - spend.seconds - min(policy.closing_seconds, limits.seconds / 4))
-    return Ceilings(
-        turns=lesser(own.turns, None if limits.turns is None else max(0, limits.turns - spend.turns)),
-        calls=lesser(own.calls, None if limits.calls is None else max(0, limits.calls - spend.calls)),
-        tokens=lesser(own.tokens, tokens),
-        money=own.money if money is None else money if own.money is None else min(own.money, money),
-        seconds=lesser(own.seconds, seconds),
-    )
 
 
 def _clean(text: str) -> str:

@@ -21,8 +21,9 @@ from capataz.ports import Claim, Crashes, Driven, Driver, Queue
 from capataz.runtime.conversing import conversations_of, enter, told_of
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.runtime.journal import Journal
-from capataz.runtime.launch import Parked, Spec, Task, Yard, arrival, begun, go_on, taken, told
+from capataz.runtime.launch import Parked, arrival, begun, go_on, taken, told
 from capataz.runtime.watchdog import Heart, Pace, Unfit
+from capataz.runtime.yard import Spec, Task, Yard
 
 _log = logging.getLogger("capataz.worker")
 TURN_PAUSE = 1.0

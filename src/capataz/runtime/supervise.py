@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from capataz.events.facts import JSON, ChildEnded, EscalationAnswered, RunEscalated
 from capataz.mistakes import Misuse
 from capataz.runtime.journal import Journal
-from capataz.runtime.launch import Spec, Task, Yard, launch
+from capataz.runtime.launch import launch
+from capataz.runtime.yard import Spec, Task, Yard
 from capataz.tools.usercode import Returned, Threads, is_async, run_user_code
 
 SUPERVISOR_SECONDS = 300.0

@@ -18,10 +18,10 @@ from capataz.tools.define import Tool
 from capataz.tools.faulting import fault_of, may_have_acted
 from capataz.tools.isolate import Died, run_isolated
 from capataz.tools.results import Changed, NoJson, ToolError, as_json, cut
-from capataz.tools.signature import BadArguments, ToolContext
+from capataz.tools.signature import ToolContext
 from capataz.tools.used import Used as Used
 from capataz.tools.usercode import Ending, Raised, Returned, Threads, TimedOut, run_user_code
-from capataz.tools.wording import short_error
+from capataz.tools.wording import BadArguments, short_error
 
 
 async def use(

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from capataz.events.facts import JSON, Answer3, Call
 from capataz.tools.define import Tool
-from capataz.tools.signature import BadArguments
 from capataz.tools.usercode import Raised, Returned, Threads, run_user_code
-from capataz.tools.wording import short_error
+from capataz.tools.wording import BadArguments, short_error
 
 CONFIRM_SECONDS = 10.0
 

@@ -21,7 +21,7 @@ import orjson
 from capataz.events.facts import JSON
 from capataz.mistakes import ToolMisuse
 from capataz.tools.usercode import Trap
-from capataz.tools.wording import argument_problems, short_error
+from capataz.tools.wording import BadArguments, argument_problems, short_error
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,14 +37,6 @@ class ToolContext:
     """The same for every attempt at the same act: hand it to services that accept one."""
     progress: Callable[[str], None]
     """Says that the tool is alive and what it is doing; may be called from any thread."""
-
-
-class BadArguments(Exception):
-    """The arguments do not fit. The text is for the model. Never leaves this package."""
-
-    def __init__(self, words: str, *, unreadable: bool = False) -> None:
-        super().__init__(words)
-        self.unreadable = unreadable
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from capataz.events.facts import JSON, Call, Fault, Row, ToolFacts
 from capataz.mistakes import Misuse, ToolMisuse
 from capataz.ports import RawCall, ToolSpec
 from capataz.tools.define import Tool
-from capataz.tools.signature import BadArguments
+from capataz.tools.wording import BadArguments
 
 _LONGEST_NAME = 64
 

@@ -16,10 +16,16 @@ from capataz.tools.usercode import Trap
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from capataz.tools.signature import BadArguments
-
 LONGEST_ERROR = 500
 MOST_PROBLEMS = 5
+
+
+class BadArguments(Exception):
+    """The arguments do not fit. The text is for the model. Never leaves this package."""
+
+    def __init__(self, words: str, *, unreadable: bool = False) -> None:
+        super().__init__(words)
+        self.unreadable = unreadable
 
 
 def short_error(error: BaseException | None) -> str:
@@ -53,8 +59,6 @@ def argument_problems(error: BaseException | None, names: Sequence[str], text: s
     """What validation found wrong, as one sentence for each problem."""
     from pydantic import ValidationError
     from pydantic_core import from_json
-
-    from capataz.tools.signature import BadArguments
 
     if not isinstance(error, ValidationError):
         return BadArguments(f"the arguments could not be checked ({short_error(error)})")
