@@ -10,6 +10,7 @@ import pytest
 
 from capataz.ports import Queue, RecordStore, Store
 from capataz.stores.postgres import PostgresStore
+from capataz.testing.account_conformance import AccountConformance, AccountStore
 from capataz.testing.conformance import StoreConformance
 from capataz.testing.queue_conformance import QueueConformance
 from capataz.testing.record_conformance import RecordConformance
@@ -39,6 +40,15 @@ class TestPostgresRecords(RecordConformance):
         self.url, self.schema = place
 
     def make_store(self, folder: Path) -> RecordStore:
+        return PostgresStore(self.url, schema=self.schema)
+
+
+class TestPostgresAccounts(AccountConformance):
+    @pytest.fixture(autouse=True)
+    def _there(self, place: tuple[str, str]) -> None:
+        self.url, self.schema = place
+
+    def make_store(self, folder: Path) -> AccountStore:
         return PostgresStore(self.url, schema=self.schema)
 
 

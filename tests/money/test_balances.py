@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from capataz import Agent, Answered, App, Misuse, Outcome, Partial, tool
-from capataz.events.facts import Event, Fault, ModelCallFailed, ModelCallStarted, ModelReplied, RunStarted, Usage
+from capataz.events.facts import Fault, ModelCallFailed, ModelCallStarted, Usage
 from capataz.money.accounts import (
     Balance,
     Limit,
     Payer,
-    Reservation,
     applicable,
     begins,
     buckets,
@@ -32,10 +31,17 @@ from capataz.money.accounts import (
 from capataz.ports import ModelRequest, Reply
 from capataz.stores.memory import MemoryStore
 from capataz.stores.sqlite import SqliteStore
+from capataz.testing.account_conformance import (
+    ANA,
+    NOON,
+    AccountConformance,
+    AccountStore,
+    Desk,
+    replied,
+    wanted,
+)
 from capataz.testing.scripted import FakeChance, FakeClock, ScriptedModel, calls, says
 
-NOON = 1_796_040_000.0  # 2026-11-30 12:00 UTC
-ANA = Payer("run-1", "clerk", "acme", "ana")
 PRICES = {"scripted": (0.0, 80.0)}
 """A thousand tokens of output cost eight cents."""
 
@@ -44,10 +50,6 @@ PRICES = {"scripted": (0.0, 80.0)}
 def look() -> str:
     """Look."""
     return "ok"
-
-
-def wanted(tokens: int = 100, money: str | None = "0.10", payer: Payer = ANA, at: float = NOON) -> Reservation:
-    return Reservation(payer, "loop", tokens, None if money is None else Decimal(money), at, at + 60)
 
 
 def clerk(model: Any, **given: Any) -> Agent:
@@ -122,119 +124,16 @@ def test_money_is_counted_without_a_rest(money: Decimal) -> None:
 # ── in the store ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Desk:
-    """Runs of a store, by hand: what the runtime does with a call, in single steps."""
-
-    def __init__(self, store: MemoryStore | SqliteStore) -> None:
-        self.store, self.accounts = store, store.accounts()
-        self.leases: dict[str, Any] = {}
-        self.seqs: dict[str, int] = {}
-
-    async def _first(self, run: str) -> None:
-        self.leases[run] = await self.store.claim(run, "me")
-        await self.store.append(self.leases[run], 0, [Event(0, NOON, RunStarted(run, "clerk", "t"))])
-        self.seqs[run] = 0
-
-    async def start(self, run: str, ask: Reservation, *limits: Limit) -> Any:
-        if run not in self.leases:
-            await self._first(run)
-        self.seqs[run] += 1
-        seq = self.seqs[run]
-        started = [Event(seq, ask.at, ModelCallStarted(1, 0, "m"))]
-        return await self.accounts.reserve(self.leases[run], seq, started, ask, limits)
-
-    async def end(self, run: str, fact: Any) -> None:
-        self.seqs[run] += 1
-        seq = self.seqs[run]
-        await self.store.append(self.leases[run], seq, [Event(seq, NOON, fact)])
-
-    async def used(self, by: str = "tenant", bucket: str = "total") -> tuple[int, Decimal]:
-        rows = await self.accounts.spent(by, bucket)
-        return sum(row.tokens for row in rows), sum((row.money for row in rows), Decimal(0))
+class TestSqliteAccounts(AccountConformance):
+    def make_store(self, folder: Path) -> AccountStore:
+        return SqliteStore(folder / "capataz.db")
 
 
-def replied(tokens: int, money: str | None) -> ModelReplied:
-    return ModelReplied(1, 0, "x", usage=Usage(0, tokens, money=None if money is None else Decimal(money)))
+class TestMemoryAccounts(AccountConformance):
+    durable = False
 
-
-@pytest.fixture(params=["memory", "sqlite"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
-    return Desk(MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "log.db"))
-
-
-async def test_what_is_reserved_counts_until_it_is_settled(desk: Desk) -> None:
-    limit = Limit("tenant", "acme", "day", tokens=100)
-    assert await desk.start("a", wanted(60), limit) is None
-    refused = await desk.start("b", wanted(60), limit)
-    assert refused is not None
-    assert "60 reserved" in refused.words
-    await desk.end("a", replied(30, "0.01"))
-    assert await desk.used() == (30, Decimal("0.01"))
-    assert await desk.start("b", wanted(60), limit) is None
-    await desk.end("b", ModelCallFailed(1, 0, Fault("transient", "server-error", "x", 500)))
-    assert await desk.used() == (30, Decimal("0.01"))
-    assert await desk.start("b", wanted(70), limit) is None
-    await desk.store.close()
-
-
-async def test_a_refused_call_holds_nothing_and_its_start_is_written(desk: Desk) -> None:
-    limit = Limit("user", "acme/ana", "total", tokens=10)
-    assert await desk.start("a", wanted(60), limit) is not None
-    assert await desk.start("a", wanted(10), limit) is None
-    assert len(await desk.store.read("a")) == 3
-    await desk.store.close()
-
-
-async def test_an_answer_that_broke_off_is_charged_as_reserved(desk: Desk) -> None:
-    await desk.start("a", wanted(60))
-    await desk.end("a", ModelCallFailed(1, 0, Fault("transient", "truncated", "x"), billed=True))
-    (row,) = await desk.accounts.spent("tenant")
-    assert (row.tokens, row.money, row.guessed) == (60, Decimal("0.10"), 1)
-    await desk.store.close()
-
-
-async def test_more_than_was_reserved_is_recorded_and_the_next_is_refused(desk: Desk) -> None:
-    limit = Limit("agent", "clerk", "month", tokens=100)
-    assert await desk.start("a", wanted(60), limit) is None
-    await desk.end("a", replied(130, "0.50"))
-    (row,) = await desk.accounts.spent("agent")
-    assert (row.tokens, row.money, row.over) == (130, Decimal("0.50"), 1)
-    assert await desk.start("b", wanted(1), limit) is not None
-    await desk.store.close()
-
-
-async def test_a_call_nobody_heard_of_again_is_charged_once_its_time_is_over(desk: Desk) -> None:
-    limit = Limit("tenant", "acme", "total", tokens=100)
-    assert await desk.start("lost", wanted(60), limit) is None
-    assert await desk.start("b", wanted(60, at=NOON + 3600), limit) is not None
-    assert (await desk.used())[0] == 60
-    assert (await desk.accounts.spent("source"))[0].guessed == 1
-    assert await desk.start("c", wanted(40, at=NOON + 3600), limit) is None
-    await desk.store.close()
-
-
-async def test_yesterday_does_not_count_today(desk: Desk) -> None:
-    limit = Limit("tenant", "*", "day", tokens=100)
-    assert await desk.start("a", wanted(80), limit) is None
-    await desk.end("a", replied(80, None))
-    assert await desk.start("b", wanted(80), limit) is not None
-    assert await desk.start("b", wanted(80, at=NOON + 86400), limit) is None
-    assert (await desk.used(bucket="2026-11-30"))[0] == 80
-    (row,) = await desk.accounts.spent("tenant")
-    assert row.unpriced == 1
-    await desk.store.close()
-
-
-async def test_limits_set_in_the_store_go_before_those_of_the_code(desk: Desk) -> None:
-    await desk.accounts.allow(Limit("tenant", "acme", "day", tokens=50))
-    assert await desk.start("a", wanted(60), Limit("tenant", "acme", "day", tokens=1000)) is not None
-    await desk.accounts.allow(Limit("tenant", "acme", "day", tokens=70, money=2))
-    assert await desk.accounts.limits() == [Limit("tenant", "acme", "day", 70, Decimal(2))]
-    assert await desk.start("a", wanted(60)) is None
-    assert await desk.accounts.disallow("tenant", "acme", "day")
-    assert not await desk.accounts.disallow("tenant", "acme", "day")
-    assert await desk.start("b", wanted(10_000)) is None
-    await desk.store.close()
+    def make_store(self, folder: Path) -> AccountStore:
+        return MemoryStore()
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 60), st.integers(0, 60)), max_size=30))
@@ -366,8 +265,8 @@ from capataz.money.accounts import Limit
 from capataz.testing.scripted import ScriptedModel, says, calls
 from tests.money.test_balances import look
 
-async def main(path, count, limit):
-    app = App(f"sqlite:///{path}", accounts=[Limit("tenant", "acme", "total", tokens=limit)])
+async def main(url, count, limit):
+    app = App(url, accounts=[Limit("tenant", "acme", "total", tokens=limit)])
     models = [ScriptedModel(calls(("look", {}), usage=Usage(50, 100))) for _ in range(count)]
     async with app:
         outcomes = await asyncio.gather(*(
@@ -382,12 +281,17 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
 
 
 async def test_two_hundred_runs_in_four_processes_never_overspend_one_balance(tmp_path: Path) -> None:
-    path, limit = tmp_path / "log.db", 60_000
+    path = tmp_path / "log.db"
     await SqliteStore(path).claim("made", "before the race")
-    started = [process(CHILD, str(path), "50", str(limit)) for _ in range(4)]
-    made = [int(each.communicate(timeout=110)[0]) for each in started]
+    await two_hundred_runs(f"sqlite:///{path}", SqliteStore(path))
+
+
+async def two_hundred_runs(url: str, store: AccountStore) -> None:
+    """In four processes, on one balance."""
+    limit = 60_000
+    started = [process(CHILD, url, "50", str(limit)) for _ in range(4)]
+    made = [int((await asyncio.to_thread(each.communicate, timeout=110))[0]) for each in started]
     assert [each.returncode for each in started] == [0] * 4
-    store = SqliteStore(path)
     (row,) = await store.accounts().spent("tenant")
     await store.close()
     assert row.tokens <= limit
@@ -409,8 +313,8 @@ class Hangs:
         await asyncio.sleep(100)
     async def close(self): ...
 
-async def main(path):
-    async with App(f"sqlite:///{path}", accounts=[Limit("tenant", "acme", "total", tokens=10_000)]) as app:
+async def main(url):
+    async with App(url, accounts=[Limit("tenant", "acme", "total", tokens=10_000)]) as app:
         await Agent("clerk", Hangs(), role="talking", max_output=1000).arun("t", app=app, tenant="acme")
 
 asyncio.run(main(sys.argv[1]))
@@ -418,15 +322,18 @@ asyncio.run(main(sys.argv[1]))
 
 
 async def test_a_worker_killed_with_a_call_in_flight_loses_no_reservation_and_frees_none(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    child = process(KILLED, str(path))
+    await killed_with_a_call_in_flight(f"sqlite:///{tmp_path / 'log.db'}")
+
+
+async def killed_with_a_call_in_flight(url: str) -> None:
+    child = process(KILLED, url)
     assert child.stdout is not None
     assert child.stdout.readline().strip() == "in flight"
     os.kill(child.pid, signal.SIGKILL)
     child.wait(timeout=10)
     child.stdout.close()
     limit = Limit("tenant", "acme", "total", tokens=10_000)
-    async with App(f"sqlite:///{path}", accounts=[limit]) as app:
+    async with App(url, accounts=[limit]) as app:
         assert await app.accounts.spent("tenant") == []
         (row,) = await app.store.runs()
         outcome = await app.aresume(clerk(spends(5)), row.run)

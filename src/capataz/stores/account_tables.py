@@ -7,12 +7,13 @@ knows what was used, and it is charged in full.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from operator import add
+from typing import Any, TypeAlias
 
-from capataz.events.facts import Event, Fact, ModelCallFailed, ModelReplied, RunEnded, RunResumed, Usage
+from capataz.events.facts import Fact, ModelCallFailed, ModelReplied, RunEnded, RunResumed, Usage
 from capataz.money.accounts import (
     EVERYONE,
     Balance,
@@ -29,101 +30,152 @@ from capataz.money.accounts import (
     merged,
     refusal,
 )
+from capataz.stores.shared import Database
 
 _HELD = "run, seq, root, agent, tenant, person, source, at, until, tokens, money"
 _HOLD = f"INSERT INTO reservation ({_HELD}) VALUES ({', '.join('?' * 11)})"
-_TAKE = f"DELETE FROM reservation WHERE run = ? AND seq = ? RETURNING {_HELD}"
-_EXPIRED = f"DELETE FROM reservation WHERE until < ? RETURNING {_HELD}"
-_SUMS = "calls, input, output, cache_read, cache_write, reasoning, money, unpriced, guessed, surplus"
-_BOOK = (
-    f"INSERT INTO spent (whose, name, bucket, source, {_SUMS}) VALUES ({', '.join('?' * 14)}) "
-    "ON CONFLICT (whose, name, bucket, source) DO UPDATE SET "
-    + ", ".join(f"{column} = {column} + excluded.{column}" for column in _SUMS.split(", "))
+EXPIRED = f"DELETE FROM reservation WHERE until < ? RETURNING {_HELD}"
+_SUMS = (
+    "calls",
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "reasoning",
+    "money",
+    "unpriced",
+    "guessed",
+    "surplus",
 )
-_USED = (
-    "SELECT coalesce(sum(input + output), 0), coalesce(sum(money), 0), coalesce(sum(unpriced), 0) "
-    "FROM spent WHERE whose = ? AND name = ? AND bucket = ?"
-)
-_RESERVED = "SELECT coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM reservation WHERE at >= ?"
 _COLUMN = {"run": "root", "agent": "agent", "tenant": "tenant", "user": "person"}
 _ENDS = (ModelReplied, ModelCallFailed, RunResumed, RunEnded)
 
 
-def reserve(
-    connection: sqlite3.Connection, run: str, seq: int, wanted: Reservation, limits: Sequence[Limit]
-) -> Refusal | None:
-    """Hold the most the call at this place of its log can use, if it fits under all limits; else say why not."""
-    expire(connection, wanted.at)
-    for limit in applicable(merged(limits, allowances(connection)), wanted.payer):
-        refused = refusal(limit, balance(connection, limit, wanted.payer, wanted.at), wanted)
+def _sum(column: str) -> str:
+    return f"CAST(coalesce(sum({column}), 0) AS bigint)"
+
+
+def booking(key: str) -> str:
+    """The statement that adds to what was spent, in a table with this key."""
+    added = ", ".join(f"{column} = spent.{column} + excluded.{column}" for column in _SUMS)
+    return (
+        f"INSERT INTO spent (whose, name, bucket, source, {', '.join(_SUMS)}) VALUES ({', '.join('?' * 14)}) "
+        f"ON CONFLICT ({key}) DO UPDATE SET {added}"
+    )
+
+
+BOOK = booking("whose, name, bucket, source")
+# One statement: between two, a call could go over from what is reserved to what is spent, and be in neither.
+_BALANCE = (
+    f"SELECT * FROM (SELECT {_sum('input + output')}, {_sum('money')}, {_sum('unpriced')} "
+    "FROM spent WHERE whose = ? AND name = ? AND bucket = ?) AS used, "
+    f"(SELECT {_sum('tokens')}, {_sum('money')} FROM reservation WHERE at >= ?"
+)
+Booking: TypeAlias = "tuple[tuple[str, str, str, str], tuple[int, ...]]"
+"""Kind, name, period and source; then the sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a model call can use, to be held at the place of its start in its log, and the limits it is under."""
+
+    run: str
+    seq: int
+    wanted: Reservation
+    limits: Sequence[Limit]
+
+    def under(self, kept: Sequence[Limit]) -> list[Limit]:
+        """The limits that hold for it, with those that are kept in the store."""
+        return applicable(merged(self.limits, kept), self.wanted.payer)
+
+
+def admit(connection: Database, hold: Hold) -> Refusal | None:
+    """Hold the most a call can use, if it fits under all limits; else say why not. For one who is alone."""
+    book(connection, expired(connection, hold.wanted.at))
+    return reserve(connection, hold, hold.under(allowances(connection)))
+
+
+def reserve(connection: Database, hold: Hold, limits: Sequence[Limit]) -> Refusal | None:
+    """The same under these limits, on whose accounts nobody else reserves meanwhile."""
+    wanted, payer = hold.wanted, hold.wanted.payer
+    for limit in limits:
+        refused = refusal(limit, balance(connection, limit, payer, wanted.at), wanted)
         if refused is not None:
             return refused
-    payer = wanted.payer
     money = None if wanted.money is None else grains(wanted.money)
     connection.execute(
         _HOLD,
         (
-            *(run, seq, payer.run, payer.agent, payer.tenant, payer.person),
+            *(hold.run, hold.seq, payer.run, payer.agent, payer.tenant, payer.person),
             *(wanted.source, wanted.at, wanted.until, wanted.tokens, money),
         ),
     )
     return None
 
 
-def balance(connection: sqlite3.Connection, limit: Limit, payer: Payer, at: float) -> Balance:
+def balance(connection: Database, limit: Limit, payer: Payer, at: float) -> Balance:
     """What the account of a limit has spent and reserved in the period of a moment."""
     whose, name, bucket, since = account(limit, payer, at)
-    tokens, money, unpriced = connection.execute(_USED, (whose, name, bucket)).fetchone()
     column = _COLUMN.get(whose)
-    statement, given = (_RESERVED, (since,)) if column is None else (f"{_RESERVED} AND {column} = ?", (since, name))
-    held_tokens, held_money = connection.execute(statement, given).fetchone()
+    narrowed, given = ("", ()) if column is None else (f" AND {column} = ?", (name,))
+    tokens, money, unpriced, held_tokens, held_money = connection.execute(
+        f"{_BALANCE}{narrowed}) AS held", (whose, name, bucket, since, *given)
+    ).fetchone()
     return Balance(tokens, dollars(money), held_tokens, dollars(held_money), unpriced)
 
 
-def follow(connection: sqlite3.Connection, run: str, events: Iterable[Event]) -> None:
-    """Settle what these facts of a run bring to an end."""
-    for event in events:
-        if isinstance(event.fact, _ENDS):
-            _settle(connection, run, event.fact)
+def settled(connection: Database, facts: Iterable[tuple[str, Fact]]) -> list[Booking]:
+    """Take out what these facts of runs bring to an end; what is to be booked for it."""
+    ends: dict[str, Fact] = {}
+    for run, fact in facts:
+        if isinstance(fact, _ENDS):
+            ends.setdefault(run, fact)
+    if not ends:
+        return []
+    taken = f"DELETE FROM reservation WHERE run IN ({', '.join('?' * len(ends))}) RETURNING {_HELD}"
+    rows: list[Booking] = []
+    for held in sorted(connection.execute(taken, tuple(ends)).fetchall(), key=lambda held: -int(held[1])):
+        end = ends.pop(str(held[0]), None)  # only the newest call of a run can be the one it speaks of
+        if isinstance(end, ModelReplied):
+            rows += _booked(held, end.usage)
+        elif not isinstance(end, ModelCallFailed) or end.billed:
+            rows += _booked(held, None)
+    return rows
 
 
-def _settle(connection: sqlite3.Connection, run: str, fact: Fact) -> None:
-    found = connection.execute("SELECT seq FROM reservation WHERE run = ? ORDER BY seq DESC", (run,)).fetchall()
-    for place, (seq,) in enumerate(found):
-        held = connection.execute(_TAKE, (run, seq)).fetchone()
-        if place == 0 and isinstance(fact, ModelReplied):
-            _book(connection, held, fact.usage)
-        elif place == 0 and isinstance(fact, ModelCallFailed) and not fact.billed:
-            continue
-        else:
-            _book(connection, held, None)
+def expired(connection: Database, now: float, statement: str = EXPIRED) -> list[Booking]:
+    """Take out what was reserved for calls nobody will bring to an end any more: it is booked in full."""
+    return [row for held in connection.execute(statement, (now,)).fetchall() for row in _booked(held, None)]
 
 
-def expire(connection: sqlite3.Connection, now: float) -> None:
-    """Charge what was reserved for calls nobody will bring to an end any more."""
-    for held in connection.execute(_EXPIRED, (now,)).fetchall():
-        _book(connection, held, None)
+def book(connection: Database, rows: Iterable[Booking], statement: str = BOOK) -> None:
+    """Add to what was spent, in one order for everybody."""
+    sums: dict[tuple[str, str, str, str], tuple[int, ...]] = {}
+    for key, amounts in rows:
+        sums[key] = tuple(map(add, sums[key], amounts)) if key in sums else amounts
+    if sums:
+        connection.executemany(statement, [(*key, *amounts) for key, amounts in sorted(sums.items())])
 
 
-def _book(connection: sqlite3.Connection, held: Sequence[Any], usage: Usage | None) -> None:
-    """Write what a call has used; without a usage, all that was reserved for it."""
+def _booked(held: Sequence[Any], usage: Usage | None) -> list[Booking]:
+    """What a call has used, for each of its accounts; without a usage, all that was reserved for it."""
     _, _, root, agent, tenant, person, source, at, _, tokens, most = held
     if usage is None:
-        money, sums = most, (1, tokens, 0, 0, 0, 0, most or 0, most is None, True, False)
+        sums = (1, tokens, 0, 0, 0, 0, most or 0, int(most is None), 1, 0)
     else:
         money = None if usage.money is None else grains(usage.money)
         surplus = usage.tokens > tokens or (money is not None and most is not None and money > most)
         counts = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
-        sums = (1, *counts, money or 0, money is None, False, surplus)
+        sums = (1, *counts, money or 0, int(money is None), 0, int(surplus))
     kept = (("all", EVERYONE), ("agent", agent), ("tenant", tenant), ("user", person))
-    rows = [(whose, name, bucket, source, *sums) for whose, name in kept if name for bucket in buckets(at).values()]
-    connection.executemany(_BOOK, [*rows, ("run", root, "total", source, *sums)])
+    accounts = [(whose, name, bucket, source) for whose, name in kept if name for bucket in buckets(at).values()]
+    return [(each, sums) for each in (*accounts, ("run", root, "total", source))]
 
 
 # ── what people set and read ─────────────────────────────────────────────────────────────────────────────────
 
 
-def allowances(connection: sqlite3.Connection) -> list[Limit]:
+def allowances(connection: Database) -> list[Limit]:
     found = connection.execute("SELECT whose, name, period, tokens, money FROM allowance ORDER BY whose, name, period")
     return [
         Limit(whose, name, period, tokens, None if money is None else dollars(money))
@@ -131,7 +183,7 @@ def allowances(connection: sqlite3.Connection) -> list[Limit]:
     ]
 
 
-def allow(connection: sqlite3.Connection, limit: Limit) -> None:
+def allow(connection: Database, limit: Limit) -> None:
     money = None if limit.money is None else grains(Decimal(limit.money))
     connection.execute(
         "INSERT INTO allowance (whose, name, period, tokens, money) VALUES (?, ?, ?, ?, ?) "
@@ -140,17 +192,17 @@ def allow(connection: sqlite3.Connection, limit: Limit) -> None:
     )
 
 
-def disallow(connection: sqlite3.Connection, whose: str, name: str, period: str) -> bool:
+def disallow(connection: Database, whose: str, name: str, period: str) -> bool:
     done = connection.execute(
         "DELETE FROM allowance WHERE whose = ? AND name = ? AND period = ?", (whose, name, period)
     )
     return done.rowcount == 1
 
 
-def spent(connection: sqlite3.Connection, by: str, bucket: str, limit: int) -> list[Spent]:
+def spent(connection: Database, by: str, bucket: str, limit: int) -> list[Spent]:
     """The sums of one period, by tenant, user, agent, run or source; those that spent most first."""
     whose, column = ("all", "source") if by == "source" else (by, "name")
-    sums = ", ".join(f"sum({name})" for name in _SUMS.split(", "))
+    sums = ", ".join(map(_sum, _SUMS))
     found = connection.execute(
         f"SELECT {column}, {sums} FROM spent WHERE whose = ? AND bucket = ? GROUP BY {column} "
         "ORDER BY sum(money) DESC, sum(input + output) DESC, 1 LIMIT ?",

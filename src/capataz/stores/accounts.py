@@ -1,8 +1,7 @@
-"""The accounts of the embedded stores: the same statements in the file and in the database in memory."""
+"""The accounts of all stores: the same statements in a file, in memory and in PostgreSQL."""
 
 from __future__ import annotations
 
-import sqlite3
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,16 +12,16 @@ from capataz.events.facts import Event
 from capataz.money.accounts import Limit, Refusal, Reservation, Spent
 from capataz.ports import Lease
 from capataz.stores import account_tables as tables
-from capataz.stores.queue import Perform
+from capataz.stores.account_tables import Hold
+from capataz.stores.shared import Perform
 
-Hold: TypeAlias = Callable[[sqlite3.Connection], Refusal | None]
 Append: TypeAlias = Callable[[Lease, int, Sequence[Event], Hold], "Future[Refusal | None]"]
-"""Appends, and does the rest in the same transaction."""
+"""Appends, and holds what the call can use in the same transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlAccounts:
-    """`Accounts` on the tables of `schema/sqlite-003.sql`."""
+    """`Accounts` in any of the stores."""
 
     perform: Perform
     append: Append
@@ -30,8 +29,7 @@ class SqlAccounts:
     def reserve(
         self, lease: Lease, first_seq: int, events: Sequence[Event], wanted: Reservation, limits: Sequence[Limit]
     ) -> Future[Refusal | None]:
-        hold = partial(tables.reserve, run=lease.run, seq=events[-1].seq, wanted=wanted, limits=limits)
-        return self.append(lease, first_seq, events, hold)
+        return self.append(lease, first_seq, events, Hold(lease.run, events[-1].seq, wanted, limits))
 
     async def limits(self) -> list[Limit]:
         return await self.perform("read the limits in", tables.allowances, reads=True)

@@ -21,8 +21,8 @@ from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
-from capataz.stores.account_tables import follow
-from capataz.stores.accounts import Hold, SqlAccounts
+from capataz.stores.account_tables import Hold, admit, book, settled
+from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversation_tables import erase
 from capataz.stores.conversations import SqlConversations
 from capataz.stores.fence import check_fence, check_positions, refuse_own
@@ -114,7 +114,7 @@ class MemoryStore:
     def _reserve(self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold) -> Future[Refusal | None]:
         check_positions(first_seq, events)
         bodies = [(event.seq, event.at, encode(event)) for event in events]
-        return self._done(lease, first_seq, events, bodies, hold)
+        return self._done(lease, first_seq, events, bodies, partial(admit, hold=hold))
 
     def _done(
         self,
@@ -127,7 +127,7 @@ class MemoryStore:
         """Append, bring the balances forward, and do the rest."""
 
         def work(connection: sqlite3.Connection) -> T:
-            follow(connection, lease.run, events)
+            book(connection, settled(connection, [(lease.run, event.fact) for event in events]))
             return then(connection)
 
         future: Future[T] = asyncio.get_running_loop().create_future()

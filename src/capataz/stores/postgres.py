@@ -10,12 +10,14 @@ from __future__ import annotations
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from capataz.events.codec import encode
 from capataz.events.facts import Event
 from capataz.ports import Lease, RunRow
 from capataz.stores import postgres_tables as tables
+from capataz.stores.account_tables import Hold
+from capataz.stores.accounts import SqlAccounts
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.postgres_erasing import PostgresErasures
 from capataz.stores.postgres_queue import PostgresSentQueue
@@ -77,6 +79,15 @@ class PostgresStore:
         work = partial(tables.rewrite, told=told)
         await self._writer.submit(f"tell run {lease.run} anew in", work, told.size)
 
+    def accounts(self) -> SqlAccounts:
+        """The balances in the same database."""
+        return SqlAccounts(self._shared, self._reserve)
+
+    def _reserve(self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold | None) -> Future[Any]:
+        check_positions(first_seq, events)
+        work = self._written(lease, first_seq, events, hold)
+        return self._writer.submit(f"append to run {lease.run} in", work, work.size)
+
     def erasures(self) -> PostgresErasures:
         """Takes what was said out of logs that are over."""
         return PostgresErasures(self._perform, self.seal)
@@ -85,14 +96,14 @@ class PostgresStore:
         return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
 
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
-        check_positions(first_seq, events)
-        work = self._written(lease, first_seq, events)
-        return self._writer.submit(f"append to run {lease.run} in", work, work.size)
+        return self._reserve(lease, first_seq, events, None)
 
-    def _written(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> tables.Append:
+    def _written(
+        self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold | None = None
+    ) -> tables.Append:
         events = tuple(events)
         bodies = [self.seal.close(encode(event), place_of(lease.run, event.seq)) for event in events]
-        return tables.Append(lease, first_seq, events, bodies, self.seal)
+        return tables.Append(lease, first_seq, events, bodies, self.seal, hold)
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
         return await self._readers.submit(

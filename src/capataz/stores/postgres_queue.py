@@ -21,12 +21,12 @@ T = TypeVar("T")
 _log = logging.getLogger("capataz.worker")
 SEALED_PAUSE = 60.0
 """Seconds before a job whose key this worker has not is offered again."""
-_JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key"
+_JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key, person"
 _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent"
 _LOOK: LiteralString = f"SELECT {_ROW} FROM job"
 _KNOWN = "SELECT run FROM job WHERE run = %s OR (%s::text IS NOT NULL AND key = %s) LIMIT 1"
 _ENQUEUE: LiteralString = (
-    f"INSERT INTO job ({_JOB}, engine, state, enqueued_at) VALUES ({'%s, ' * 9}%s, "
+    f"INSERT INTO job ({_JOB}, engine, state, enqueued_at) VALUES ({'%s, ' * 10}%s, "
     "CASE WHEN %s > moment() THEN 'parked' ELSE 'queued' END, moment()) ON CONFLICT DO NOTHING RETURNING run"
 )
 _CLAIM: LiteralString = f"SELECT token, until, orders, {_JOB} FROM claim_jobs(%s, %s, %s, %s, %s, %s)"
@@ -96,7 +96,7 @@ class Perform(Protocol):
 
 
 class PostgresQueue:
-    """A `Queue` on the tables of `schema/postgres-002.sql`, for one engine: "" is the table itself."""
+    """A `Queue` on the tables of `schema/postgres-002.sql` and `-003.sql`, for one engine: "" is the table itself."""
 
     def __init__(self, perform: Perform, engine: str = "", seal: Seal = OPEN) -> None:
         self._perform, self._engine, self._seal = perform, engine, seal
@@ -239,7 +239,7 @@ def _columns(job: Job, seal: Seal) -> tuple[Any, ...]:
     task = seal.close(job.task.encode(errors="surrogatepass"), _place(job.run))
     return (
         *(job.run, job.agent, task, job.task_type, job.conversation),
-        *(job.tenant, job.priority, job.due, job.key),
+        *(job.tenant, job.priority, job.due, job.key, job.user),
     )
 
 
@@ -261,7 +261,7 @@ def _row(columns: Sequence[Any], seal: Seal) -> JobRow:
         task = _task(columns, seal)
     except Sealed:
         task = SHOWN
-    job = _job(columns[:9], task)
-    state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent = columns[9:]
+    job = _job(columns[:10], task)
+    state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent = columns[10:]
     turn = None if beat_at is None else TurnBeat(job.run, token, beat_at, waiting_for, silent)
     return JobRow(job, state, worker, Crashes(here, total), enqueued_at, until, orders, reason, turn)

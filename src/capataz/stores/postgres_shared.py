@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -36,7 +36,7 @@ class PostgresDatabase:
             cursor.executemany(_own(statement), given)
 
 
-@cache
+@lru_cache(256)
 def _own(statement: str) -> bytes:
     return statement.replace("?", "%s").encode()
 

@@ -13,9 +13,12 @@ from typing import Any, LiteralString
 
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound, StoreError
+from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
+from capataz.stores.account_tables import Hold
 from capataz.stores.fence import check_fence, refuse_over_own
 from capataz.stores.index import Progress, shown
+from capataz.stores.postgres_accounts import Entry, follow, is_held
 from capataz.stores.postgres_server import Connection
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.sqlite_tables import opened
@@ -50,6 +53,8 @@ class Append:
     events: Sequence[Event]
     bodies: Sequence[bytes]
     seal: Seal = OPEN
+    hold: Hold | None = None
+    """What the model call can use that the last event starts."""
     unsure: bool = False
     """It was sent before, and the connection broke before the server said whether it was committed."""
 
@@ -58,10 +63,11 @@ class Append:
         """Bytes of payload."""
         return sum(map(len, self.bodies))
 
-    def __call__(self, connection: Connection) -> None:
-        (refusal,) = append(connection, [self])
-        if refusal is not None:
-            raise refusal
+    def __call__(self, connection: Connection) -> Refusal | None:
+        (answer,) = append(connection, [self])
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
 
 
 @dataclass(slots=True)
@@ -82,26 +88,33 @@ def claim(connection: Connection, run: str, owner: str) -> Lease:
     return Lease(run, owner, row[0])
 
 
-def append(connection: Connection, group: Sequence[Append]) -> list[StoreError | None]:
-    """Write the group; for each append None, or why it was refused."""
+def append(connection: Connection, group: Sequence[Append]) -> list[StoreError | Refusal | None]:
+    """Write the group, and do to the accounts what follows; for each append None, or what was refused and why."""
     logs = _logs(connection, group)
-    refusals: list[StoreError | None] = []
+    answers: list[StoreError | Refusal | None] = []
     taken: list[tuple[int, Append]] = []
+    entries: list[Entry] = []
     for one in group:
         log = logs.get(one.lease.run)
         try:
             if log is None:
                 raise Fenced(f"run {one.lease.run} was never claimed in this store: claim it there first")
-            if not (one.unsure and _was_written(connection, log, one)):
+            if one.unsure and _was_written(connection, log, one):
+                # Only the answer was lost. A call that was refused then is not under way, and may be asked for again.
+                again = None if one.hold is None or is_held(connection, one.hold) else one.hold
+                entries.append(Entry(one.lease.run, (), again))
+            else:
                 check_fence(one.lease, one.first_seq, log.epoch, log.owner, log.progress.events)
                 _grow(log, one)
                 taken.append((log.id, one))
+                entries.append(Entry(one.lease.run, [event.fact for event in one.events], one.hold))
         except Fenced as refusal:
-            refusals.append(refusal)
+            answers.append(refusal)
         else:
-            refusals.append(None)
+            answers.append(None)
     _write(connection, taken, logs.values())
-    return refusals
+    refused = iter(follow(connection, entries))
+    return [next(refused) if answer is None else answer for answer in answers]
 
 
 def _logs(connection: Connection, group: Sequence[Append]) -> dict[str, _Log]:

@@ -22,7 +22,8 @@ from capataz.mistakes import Misuse, NotFound
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
 from capataz.stores import conversation_tables, sqlite_tables as tables
-from capataz.stores.accounts import Hold, SqlAccounts
+from capataz.stores.account_tables import Hold, admit
+from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import SqlConversations
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
@@ -115,7 +116,7 @@ class SqliteStore:
 
         def work(connection: sqlite3.Connection) -> Refusal | None:
             tables.append(connection, lease, first_seq, events, bodies, self.seal)
-            return hold(connection)
+            return admit(connection, hold)
 
         return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
 

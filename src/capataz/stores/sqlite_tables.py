@@ -15,7 +15,7 @@ from capataz.events.codec import decode
 from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound
 from capataz.ports import Lease, RunRow
-from capataz.stores import account_tables
+from capataz.stores.account_tables import book, settled
 from capataz.stores.fence import check_fence, refuse_over_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.sealing import Seal
@@ -62,7 +62,7 @@ def append(
         if isinstance(event.fact, RunStarted):
             connection.execute(_NAME, (*_started(shown(lease.run, event.fact), lease.run, seal), identity))
     connection.execute(_ADVANCE, (*_columns(progress), identity))
-    account_tables.follow(connection, lease.run, events)
+    book(connection, settled(connection, [(lease.run, event.fact) for event in events]))
 
 
 def rewrite(

@@ -82,7 +82,7 @@ class QueueConformance:
     # ── taking jobs in ───────────────────────────────────────────────────────────────────────────────────
 
     async def test_a_job_comes_back_as_it_was_given(self, tmp_path: Path) -> None:
-        job = Job("r", "a", "größe\n'", "refund", "c7", "acme", -3, 5.0, "key-1")
+        job = Job("r", "a", "größe\n'", "refund", "c7", "acme", -3, 5.0, "key-1", "ana")
         async with self.opened(tmp_path) as it:
             assert await it.queue.enqueue(job) == "r"
             row = await it.queue.look("r")
