@@ -98,7 +98,7 @@ def test_the_allow_list_names_real_modules() -> None:
 
 
 def test_ports_take_one_type_from_asyncio_and_no_more() -> None:
-    [ports] = [source for source in sources() if source.name == "src/capataz/ports.py"]
-    taken = [names for _, module, names in imports(ports.tree) if module.split(".")[0] == "asyncio"]
-    assert taken == [("Future",)]
-    assert not [node for node in ast.walk(ports.tree) if isinstance(node, ast.Await)]
+    ports = [source for source in sources() if source.layer == "ports"]
+    taken = {names for port in ports for _, module, names in imports(port.tree) if module.split(".")[0] == "asyncio"}
+    assert taken == {("Future",)}
+    assert not [node for port in ports for node in ast.walk(port.tree) if isinstance(node, ast.Await)]
