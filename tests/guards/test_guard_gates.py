@@ -181,6 +181,16 @@ def test_a_gap_in_a_record_is_told_and_not_cut(log: Log) -> None:
     assert (signal.kind, signal.advice) == ("hung", "nudge")
 
 
+def test_in_a_record_too_a_tool_that_is_held_to_less_than_the_model_is_told(log: Log) -> None:
+    call = Call(1, 0, "c", "fetch", {}, "read")
+    log.add(ACTING, ModelReplied(1, 1, "", (call,), "calls"))
+    log.at += 40
+    log.add(ToolFinished(call, "late"))
+    assert seen(Hanging(), log.events) == []
+    (signal,) = seen(Hanging(Thresholds(tools={"fetch": ToolLimits(silence=30.0)})), log.events)
+    assert signal.kind == "hung"
+
+
 def test_a_minute_of_many_tokens_is_told_once(log: Log) -> None:
     for turn in range(40):
         log.add(ModelReplied(turn, 1, "x", usage=Usage(input=19_000, output=2_000)))

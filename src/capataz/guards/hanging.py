@@ -30,8 +30,8 @@ from capataz.guards.shared import Shared
 
 @dataclass(slots=True)
 class Pulse:
-    last: float = 0.0
-    seq: int = 0
+    last: Event | None = None
+    """The latest sign of life."""
     ticks: bool = False
     dead: float = -1.0
     """The beat at which a silence was already called."""
@@ -58,6 +58,8 @@ class Hanging(Shared[Pulse]):
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
+        own = (limits.silence for limits in thresholds.tools.values() if limits.silence)
+        self._shortest = min(thresholds.model_silence, thresholds.tool_silence, *own)
 
     def begin(self) -> Pulse:
         return Pulse()
@@ -66,21 +68,20 @@ class Hanging(Shared[Pulse]):
         fact = event.fact
         if type(fact) is TickPassed:
             return self._tick(state, event, fact)
-        before, seq = state.last, state.seq
-        state.last, state.seq = event.at, event.seq
+        before, state.last = state.last, event
         if type(fact) is ModelReplied:
-            gap = event.at - before
             state.calls = fact.calls
             if state.ended:
                 state.ended.clear()
-            if gap > self.thresholds.model_silence and seq and not state.ticks:
-                return self._gap(seq, event, gap, "the model", self.thresholds.model_silence)
         elif type(fact) is ToolFinished:
-            gap = event.at - before
             state.ended.add(fact.call.position)
-            if gap > self.thresholds.model_silence and not state.ticks:
-                return self._gap(seq, event, gap, fact.call.tool, self._tool_limit((fact.call.tool,)))
-        return None
+        else:
+            return None
+        if before is None or event.at - before.at <= self._shortest or state.ticks:
+            return None
+        if type(fact) is ToolFinished:
+            return self._gap(before, event, fact.call.tool, self._tool_limit((fact.call.tool,)))
+        return self._gap(before, event, "the model", self.thresholds.model_silence)
 
     def _tool_limit(self, tools: tuple[str, ...]) -> float:
         return max(
@@ -101,25 +102,27 @@ class Hanging(Shared[Pulse]):
         if silence <= limit or state.dead == fact.beat:
             return None
         state.dead = fact.beat
+        last = 0 if state.last is None else state.last.seq
         return Signal(
             self.name,
             "hung",
-            f"hung:{state.seq}",
-            (state.seq, event.seq),
+            f"hung:{last}",
+            (last, event.seq),
             "stop",
             f"No sign of life from {who} for {silence:,.0f} seconds; {limit:,.0f} are allowed.",
             "",
             urgent=True,
         )
 
-    def _gap(self, seq: int, event: Event, gap: float, who: str, limit: float) -> Signal | None:
+    def _gap(self, before: Event, event: Event, who: str, limit: float) -> Signal | None:
+        gap = event.at - before.at
         if gap <= limit:
             return None
         return Signal(
             self.name,
             "hung",
-            f"hung:{seq}",
-            (seq, event.seq),
+            f"hung:{before.seq}",
+            (before.seq, event.seq),
             "nudge",
             f"{who} was silent for {gap:,.0f} seconds before it answered; {limit:,.0f} are allowed.",
             f"The last step took {gap:,.0f} seconds. Prefer one that ends sooner.",

@@ -22,7 +22,8 @@ WATCHED = 64
 class Look:
     """One thing that is waited for."""
 
-    result: int
+    pair: int
+    """The call with its answer."""
     first: float
     """When it was first seen as it is."""
     count: int = 0
@@ -56,8 +57,8 @@ class Polling(Shared[Looks]):
             state.chapter = step.chapter
             state.open.clear()
         look = state.open.get(step.key)
-        if look is None or look.result != step.result:
-            look = state.open[step.key] = Look(step.result, step.event.at)
+        if look is None or look.pair != step.pair:
+            look = state.open[step.key] = Look(step.pair, step.event.at)
             trim(state.open, WATCHED)
         look.count += 1
         look.places.append(step.seq)

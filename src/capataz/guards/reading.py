@@ -39,8 +39,8 @@ from capataz.guards.canon import argument_bytes, digest, error_words, names_abse
 
 MEMORY = 2_048
 """Distinct steps remembered since the world last moved, and distinct acts over the whole run."""
-LAID_ASIDE = 128
-"""Results of new calls that wait for the call to be repeated."""
+LAID_ASIDE = 256
+"""Results of new calls that wait for the call to be repeated, at most; the older half goes when there are more."""
 SHORT = 1_024
 """Characters of a result that may be laid aside; of a longer one only the hash is kept, from the start."""
 RESULTS = 64
@@ -205,11 +205,11 @@ class Reader:
         order they ended in, once all have ended or the run goes on without them.
         """
         fact = event.fact
+        if type(fact) is ToolFinished and self._asked < 2:
+            return (self._step(event, fact.call, fact.result, fact.error, fact.state_changed),)
         if type(fact) is ModelReplied and not self._held:
             self._asked = len(fact.calls)
             return ()
-        if type(fact) is ToolFinished and self._asked < 2:
-            return (self._step(event, fact.call, fact.result, fact.error, fact.state_changed),)
         if type(fact) in CALLS:
             if self._asked < 2:
                 return self._steps(event)
@@ -265,7 +265,10 @@ class Reader:
         acting = kind in ACTING
         arguments = argument_bytes(call.arguments)
         key = hash((tool, arguments))
-        pair, known = self._named_pair(key, outcome, kind, error)
+        if key in self._answers or key in self._aside:
+            pair, known = self._named_pair(key, outcome, kind, error)
+        else:
+            pair, known = self._first_pair(key, outcome, kind, error), None
         if error and changed is None:
             changed = False
         self.number += 1
@@ -299,17 +302,14 @@ class Reader:
         elif len(self._troubled) < TROUBLED:
             self._troubled.add(tool)
 
-    def _named_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> tuple[int, int | None]:
-        """The name of this call with this result: the same for every result that differs in noise only.
+    def _named_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> tuple[int, int]:
+        """The name of a call made before with this result, and the hash of the result.
 
-        With it comes the hash of the result; None where the call is made for the first time.
+        The name is the same for every result that differs in noise only.
         """
         known = self._answers.get(key)
         if known is None:
-            first = self._aside.pop(key, None)
-            if first is None:
-                return self._first_pair(key, outcome, kind, error), None
-            known = self._know(key, result_hash(*first))
+            known = self._know(key, result_hash(*self._aside.pop(key)))
         result = result_hash(outcome, kind, error)
         pair = known.get(result)
         if pair is None:
@@ -318,13 +318,13 @@ class Reader:
         return pair, result
 
     def _first_pair(self, key: int, outcome: JSON, kind: Kind, error: bool) -> int:
-        raw = outcome if isinstance(outcome, str) else _json(outcome)
+        raw = outcome if type(outcome) is str else _json(outcome)
         if raw is None or len(raw) > SHORT:
             self._know(key, result_hash(outcome, kind, error))
         else:
             self._aside[key] = (raw, kind, error)
             if len(self._aside) > LAID_ASIDE:
-                del self._aside[next(iter(self._aside))]
+                trim(self._aside, LAID_ASIDE)
         return hash((key, 0))
 
     def _know(self, key: int, result: int) -> dict[int, int]:

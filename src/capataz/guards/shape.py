@@ -76,9 +76,14 @@ def _empty_object(held: dict[str, JSON], depth: int) -> bool:
     """Empty when something that holds results is there, and nothing in it does."""
     if not held or (depth < 3 and _is_thing(held)):
         return not held
-    verdicts = [verdict for key, value in held.items() if (verdict := _empty_part(key, value, depth)) is not None]
-    if verdicts:
-        return all(verdicts) and not _is_thing(held)
+    told = False
+    for key, value in held.items():
+        verdict = _empty_part(key, value, depth)
+        if verdict is False:
+            return False
+        told = told or verdict is True
+    if told:
+        return not _is_thing(held)
     values = held.values()
     return any(value is None for value in values) and all(value is None or value is True for value in values)
 
@@ -109,7 +114,10 @@ def _empty_part(key: str, value: JSON, depth: int) -> bool | None:
 
 def _empty_list(value: list[JSON]) -> bool:
     """No item, or only parts of text that say that there is none."""
-    return all(isinstance(part, dict) and part.get("type") == "text" and is_empty(part.get("text")) for part in value)
+    for part in value:
+        if not (isinstance(part, dict) and part.get("type") == "text" and is_empty(part.get("text"))):
+            return False
+    return True
 
 
 def _is_envelope(value: dict[str, JSON]) -> bool:

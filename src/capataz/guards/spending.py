@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from capataz.events.facts import Event, ModelReplied
 from capataz.guards.base import Signal
@@ -18,6 +19,7 @@ class Bill:
     """What was used since a minute was begun. A new one begins with the first reply after the last has passed."""
 
     since: float = 0.0
+    until: float = -inf
     first: int = -1
     tokens: int = 0
     told: bool = False
@@ -39,8 +41,9 @@ class Spending(Shared[Bill]):
         fact = event.fact
         if type(fact) is not ModelReplied:
             return None
-        if event.at >= state.since + MINUTE or state.first < 0:
-            state.since, state.first, state.tokens, state.told = event.at, event.seq, 0, False
+        if event.at >= state.until:
+            state.since, state.until = event.at, event.at + MINUTE
+            state.first, state.tokens, state.told = event.seq, 0, False
         usage = fact.usage
         state.tokens += usage.input + usage.output - usage.cache_read
         if state.tokens <= self.thresholds.token_rate or state.told or event.at <= state.since:

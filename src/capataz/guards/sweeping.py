@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -36,23 +37,23 @@ _LENGTHS = ("limit", "length", "count", "size", "n", "num", "lines", "max", "max
 
 @dataclass(slots=True)
 class Track:
-    """Ranges of one source that were read, as sorted, separate [start, end) pairs."""
+    """Ranges [start, end) of one source that were read: sorted, and none touches another."""
 
-    known: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    starts: list[int] = field(default_factory=list[int])
+    ends: list[int] = field(default_factory=list[int])
 
     def add(self, start: int, end: int) -> int:
         """Take the range in, and say how much of it was known."""
-        overlap, kept = 0, list[tuple[int, int]]()
-        low, high = start, end
-        for one, other in self.known:
-            overlap += max(0, min(end, other) - max(start, one))
-            if other < low or one > high:
-                kept.append((one, other))
-            else:
-                low, high = min(low, one), max(high, other)
-        kept.append((low, high))
-        kept.sort()
-        self.known = kept[-PARTS:]
+        starts, ends = self.starts, self.ends
+        first, after = bisect_left(ends, start), bisect_right(starts, end)
+        overlap = 0
+        if first < after:
+            touched = zip(starts[first:after], ends[first:after], strict=True)
+            overlap = sum(min(end, high) - max(start, low) for low, high in touched)
+            start, end = min(start, starts[first]), max(end, ends[after - 1])
+        starts[first:after], ends[first:after] = (start,), (end,)
+        if len(starts) > PARTS:
+            del starts[0], ends[0]
         return overlap
 
 
@@ -61,7 +62,8 @@ class Sweeps:
     tracks: dict[int, Track] = field(default_factory=dict[int, Track])
     stale: int = 0
     places: list[int] = field(default_factory=list[int])
-    epoch: tuple[int, int] = (0, 0)
+    epoch: int = 0
+    page: int = 0
 
 
 class Sweeping(Shared[Sweeps]):
@@ -79,11 +81,12 @@ class Sweeping(Shared[Sweeps]):
     def see(self, state: Sweeps, event: Event, step: Step | None) -> Signal | None:
         if step is None or step.acting or step.error or step.free:
             return None
-        if _names(tuple(step.call.arguments)) is None or (span := span_of(meaningful(step.call.arguments))) is None:
+        span = span_of(step.call.arguments)
+        if span is None:
             return None
-        epoch = (step.epoch, step.reader.page)
-        if epoch != state.epoch:
-            state.epoch, state.stale = epoch, 0
+        epoch, page = step.reader.epoch - step.moved, step.reader.page
+        if epoch != state.epoch or page != state.page:
+            state.epoch, state.page, state.stale = epoch, page, 0
             state.tracks.clear()
         start, end, source = span
         key = hash((step.tool, source))
@@ -148,7 +151,7 @@ def span_of(arguments: Mapping[str, JSON]) -> tuple[int, int, int] | None:
     if end <= start:
         return None
     others = 0
-    for key, value in arguments.items():
+    for key, value in meaningful(arguments).items():
         if key != names[0] and key != names[1]:
             others ^= hash((key, repr(value)))
     return start, end, others

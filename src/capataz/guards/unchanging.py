@@ -51,8 +51,8 @@ class Tries:
 class Targets:
     tries: dict[int, Tries] = field(default_factory=dict[int, Tries])
     row: Tries = field(default_factory=Tries)
-    row_first: Step | None = None
-    """The first of a row, until there is a second one."""
+    row_first: list[Step] = field(default_factory=list[Step])
+    """The first steps of a row, while it is too short for anybody to ask what came back."""
     row_tool: str = ""
     row_target: str | None = None
     row_key: int = 0
@@ -69,6 +69,8 @@ class Unchanging(Shared[Targets]):
 
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
+        self._shortest = min(thresholds.target.nudge, thresholds.same_answer.nudge)
+        """Calls of a row before anything can be said of it."""
 
     def begin(self) -> Targets:
         return Targets()
@@ -76,13 +78,15 @@ class Unchanging(Shared[Targets]):
     def see(self, state: Targets, event: Event, step: Step | None) -> Signal | None:
         if step is None:
             return None
-        if step.free or step.error or step.reader.number != state.number + 1:
+        reader = step.reader
+        if reader.number != state.number + 1:
             state.row_tool = ""
-        state.number = step.reader.number
-        if step.free or step.error:
+        state.number = reader.number
+        if step.error or step.free:
+            state.row_tool = ""
             return None
-        if step.chapter != state.chapter:
-            state.chapter, state.row_tool = step.chapter, ""
+        if reader.chapter != state.chapter:
+            state.chapter, state.row_tool = reader.chapter, ""
             state.tries.clear()
         if step.moved:
             if state.tries:
@@ -117,19 +121,22 @@ class Unchanging(Shared[Targets]):
 
     def _row(self, state: Targets, step: Step) -> Signal | None:
         """Calls of one tool in a row, with other arguments each, that all come to the same."""
-        if state.row_tool != step.tool or state.row_target != step.call.target:
-            state.row_tool, state.row_target, state.row_first = step.tool, step.call.target, step
-            state.row_key = step.key
+        target = step.call.target
+        if state.row_tool != step.tool or state.row_target != target:
+            state.row_tool, state.row_target, state.row_first, state.row_key = step.tool, target, [step], step.key
             return None
         if state.row_key == step.key:
             return None
-        if state.row_first is not None:
-            state.row = Tries()
-            state.row.add(state.row_first)
-            state.row_first = None
         state.row_key = step.key
+        if state.row_first:
+            state.row_first.append(step)
+            if len(state.row_first) < self._shortest:
+                return None
+            state.row, held, state.row_first = Tries(), state.row_first[:-1], []
+            for earlier in held:
+                state.row.add(earlier)
         count = state.row.add(step)
-        if count < min(self.thresholds.target.nudge, self.thresholds.same_answer.nudge):
+        if count < self._shortest:
             return None
         limit = self._row_limit(step)
         if limit is None or (count != limit.nudge and count < limit.stop):

@@ -64,12 +64,13 @@ class Watch:
 
     def step(self, state: WatchState, event: Event) -> tuple[WatchState, tuple[Signal, ...]]:
         """Feed one event. The state given must not be used again."""
-        seats = self._wanted.get(type(event.fact))
+        kind = type(event.fact)
+        seats = self._wanted.get(kind)
         if seats is None:
             return (state, tuple(self._feed_plain(state, event))) if self._plain else (state, _NOTHING)
         found: list[Signal] | None = None
         own = state.own
-        if type(event.fact) in READ:
+        if kind in READ:
             for reading in state.reader.read(event):
                 for place, see in (self._news if reading.plain else self._any)[reading.kind]:
                     signal = see(own[place], reading.event, reading)
