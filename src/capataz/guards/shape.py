@@ -114,10 +114,7 @@ def _empty_part(key: str, value: JSON, depth: int) -> bool | None:
 
 def _empty_list(value: list[JSON]) -> bool:
     """No item, or only parts of text that say that there is none."""
-    for part in value:
-        if not (isinstance(part, dict) and part.get("type") == "text" and is_empty(part.get("text"))):
-            return False
-    return True
+    return all(isinstance(part, dict) and part.get("type") == "text" and is_empty(part.get("text")) for part in value)
 
 
 def _is_envelope(value: dict[str, JSON]) -> bool:
