@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from capataz.events.facts import JSON
 from capataz.guards.catalogue import default_guards
 from capataz.guards.limits import DEFAULTS, ToolLimits
 from capataz.guards.watch import Watch
@@ -15,7 +16,7 @@ from capataz.ingest.read import read_runs
 from capataz.lens.replay import replay
 from tests.guards.story import Log
 
-JOB = {"job": 7}
+JOB: dict[str, JSON] = {"job": 7}
 
 
 def _watch(budget: float | None = None) -> Watch:

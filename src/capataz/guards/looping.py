@@ -19,10 +19,31 @@ from capataz.guards.wording import named, ordinal
 LONGEST_CYCLE = 8
 
 
-class Repeating(Shared[None]):
+WATCHED = 256
+"""Calls that came again and are remembered with what came between."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """When a call last gave this result, and whether every way back to it so far led over something new."""
+
+    number: int
+    shown: int
+    fruitful: bool = True
+
+
+@dataclass(slots=True)
+class Visits:
+    shown: int = 0
+    """Steps that were no news, or failed: what lies between two visits and was not shown is new."""
+    open: dict[int, Visit] = field(default_factory=dict[int, Visit])
+
+
+class Repeating(Shared[Visits]):
     """The same call with the same result: in a row, or again and again while nothing changes.
 
-    Reads count too, later than acts; errors in a row are the business of `Failing`, polls of `Polling`.
+    Reads count too, later than acts; errors in a row are the business of `Failing`, polls of `Polling`. A list that is
+    looked up again before each of its items is a way to something new, and is borne as long as a poll.
     """
 
     name = "repeating"
@@ -31,16 +52,20 @@ class Repeating(Shared[None]):
     def __init__(self, thresholds: Thresholds = DEFAULTS) -> None:
         self.thresholds = thresholds
 
-    def begin(self) -> None:
-        return None
+    def begin(self) -> Visits:
+        return Visits()
 
-    def see(self, state: None, event: Event, step: Step | None) -> Signal | None:
-        if step is None or (step.run == 1 and step.seen < 3) or step.free or step.kind == "poll":
+    def see(self, state: Visits, event: Event, step: Step | None) -> Signal | None:
+        if step is None:
+            return None
+        state.shown += 1
+        fruitful = step.seen > 1 and _is_fruitful(state, step)
+        if (step.run == 1 and step.seen < 3) or step.free or step.kind == "poll":
             return None
         if self.thresholds.tool(step.tool).free:
             return None
         if step.seen > step.run and not step.waits:
-            return self._again(step)
+            return self._again(step, fruitful)
         return None if step.error else self._in_a_row(step)
 
     def _limit(self, step: Step) -> tuple[str, Limit]:
@@ -70,9 +95,10 @@ class Repeating(Shared[None]):
             step.run,
         )
 
-    def _again(self, step: Step) -> Signal | None:
+    def _again(self, step: Step, fruitful: bool) -> Signal | None:
         looks = self.thresholds.poll_looks
-        limit = Limit(looks, looks + 1) if step.patient else self.thresholds.revisits
+        patient = step.patient or fruitful
+        limit = Limit(looks, looks + 1) if patient else self.thresholds.revisits
         if step.seen != limit.nudge and step.seen < limit.stop:
             return None
         return Signal(
@@ -84,9 +110,22 @@ class Repeating(Shared[None]):
             f"{named(step)} gave the same result for the {ordinal(step.seen)} time, and nothing changed in between.",
             f"This is the {ordinal(step.seen)} time that {step.tool} gave you this very result, and you changed "
             "nothing in between. Change something first, or go on with what you know.",
-            setting="" if step.patient else "revisits",
+            setting="" if patient else "revisits",
             count=step.seen,
         )
+
+
+def _is_fruitful(state: Visits, step: Step) -> bool:
+    """Whether a look is a station on the way to ever new things: between all visits so far something new was seen."""
+    visit = state.open.get(step.pair)
+    number, shown = step.reader.number, state.shown
+    if visit is None or step.seen == 2:
+        state.open[step.pair] = Visit(number, shown)
+        trim(state.open, WATCHED)
+        return False
+    visit.fruitful = visit.fruitful and number - visit.number > shown - visit.shown
+    visit.number, visit.shown = number, shown
+    return visit.fruitful and not step.acting and not step.error
 
 
 @dataclass(slots=True)

@@ -104,10 +104,10 @@ class Searching(Shared[Hunts]):
 def _hunt(state: Hunts, step: Step) -> Hunt:
     """The open hunt this search belongs to, or a new one."""
     target = step.call.target
-    terms, squashed = _terms(target) if target is not None else (set[str](), "")
+    terms, squashed = _terms(target) if target is not None else (_asked(step), "")
     named = target is not None and _NAME.search(target) is not None
     for hunt in state.open:
-        if target is None or not hunt.squashed or _alike(hunt, terms, squashed, named):
+        if target is None or _goes_on(hunt, step, terms) or _alike(hunt, terms, squashed, named):
             hunt.terms |= terms
             return hunt
     state.started += 1
@@ -116,6 +116,17 @@ def _hunt(state: Hunts, step: Step) -> Hunt:
     if len(state.open) > HUNTS:
         del state.open[0]
     return hunt
+
+
+def _asked(step: Step) -> set[str]:
+    """The words of a search that declares no target."""
+    texts = (value for value in meaningful(step.call.arguments).values() if isinstance(value, str))
+    return set[str]().union(*(_terms(text)[0] for text in texts))
+
+
+def _goes_on(hunt: Hunt, step: Step, terms: set[str]) -> bool:
+    """Whether a search with a target goes on with a hunt that has none: the same tool, or a word in common."""
+    return not hunt.squashed and (step.tool in hunt.tools or not hunt.terms or not hunt.terms.isdisjoint(terms))
 
 
 def _counts(hunt: Hunt, step: Step) -> bool:
@@ -168,6 +179,8 @@ def _terms(target: str) -> tuple[set[str], str]:
 
 def _alike(hunt: Hunt, terms: set[str], squashed: str, named: bool) -> bool:
     """Whether a target is a rewording of what this hunt has looked for; other numbers and names are other things."""
+    if not hunt.squashed:
+        return False
     if hunt.squashed == squashed:
         return True
     if hunt.named or named or any(term.isdigit() for term in terms ^ hunt.terms):

@@ -233,7 +233,7 @@ class _Writer:
         changed = item.get("state_changed")
         if tool is not None and _class(tool) == "plan":
             changed = False
-        if not error:
+        if not error and not (changed is False and call.kind in ("write", "message")):
             self.done.add(call.tool)
         self._add(at, ToolFinished(call, item.get("result"), error=error, state_changed=changed))
 
