@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from capataz.memory.conversation import Conversations
 from capataz.ports import Queue, RecordStore, Store
 from capataz.stores.postgres import PostgresStore
 from capataz.testing.account_conformance import AccountConformance, AccountStore
 from capataz.testing.conformance import StoreConformance
+from capataz.testing.conversation_conformance import ConversationConformance
 from capataz.testing.queue_conformance import QueueConformance
 from capataz.testing.record_conformance import RecordConformance
 from capataz.testing.servers import PostgresServer
@@ -50,6 +52,18 @@ class TestPostgresAccounts(AccountConformance):
 
     def make_store(self, folder: Path) -> AccountStore:
         return PostgresStore(self.url, schema=self.schema)
+
+
+class TestPostgresConversations(ConversationConformance):
+    server_time = True
+
+    @pytest.fixture(autouse=True)
+    def _there(self, place: tuple[str, str]) -> None:
+        self.url, self.schema = place
+
+    def make(self, folder: Path, clock: Callable[[], float]) -> tuple[Store, Queue, Conversations]:
+        store = PostgresStore(self.url, schema=self.schema)
+        return store, store.queue(), store.conversations()
 
 
 class TestPostgresQueue(QueueConformance):

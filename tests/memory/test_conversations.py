@@ -169,10 +169,13 @@ async def test_messages_that_arrive_meanwhile_are_answered_next_in_their_order(
 
 
 async def test_submitted_messages_are_driven_one_at_a_time_by_several_workers(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
+    await driven_one_at_a_time(f"sqlite:///{tmp_path / 'log.db'}")
+
+
+async def driven_one_at_a_time(url: str) -> None:
     model = ScriptedModel(lambda request: f"re {request.history[-1].text}")
     agent = Agent("talker", model, role="talking")
-    async with App(f"sqlite:///{path}", agents=[agent]) as one, App(f"sqlite:///{path}", agents=[agent]) as two:
+    async with App(url, agents=[agent]) as one, App(url, agents=[agent]) as two:
         handles = [await agent.asubmit(f"m{n}", app=one, conversation="c", user="ana") for n in range(5)]
         shifts = [one.worker(), two.worker()]
         working = [asyncio.create_task(shift.work()) for shift in shifts]

@@ -6,7 +6,6 @@ waits for the dead. A run of the queue is alive as long as its job is; any other
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from capataz.events.facts import Said
 from capataz.memory.conversation import Arrived, Entered, Thread, Told
 from capataz.mistakes import NotFound
 from capataz.stores.sealing import Seal
+from capataz.stores.shared import Database
 
 _MAKE = (
     "INSERT INTO conversation (conversation, agent, tenant, person, created_at, changed_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -25,7 +25,8 @@ _MAKE = (
 )
 _ARRIVE = (
     "INSERT INTO message (conversation, role, run, at, until, body) VALUES (?, 'user', ?, ?, ?, ?) "
-    "ON CONFLICT (run, role) DO UPDATE SET until = max(until, excluded.until)"
+    "ON CONFLICT (run, role) DO UPDATE SET "
+    "until = CASE WHEN excluded.until > message.until THEN excluded.until ELSE message.until END"
 )
 _ANSWER = (
     "INSERT INTO message (conversation, position, role, run, at, body) VALUES (?, ?, 'assistant', ?, ?, ?) "
@@ -46,12 +47,12 @@ _THREAD = (
     "run, upto, summary FROM conversation"
 )
 _RUNS = (
-    "SELECT run FROM run WHERE conversation = ?1 OR root IN (SELECT run FROM run WHERE conversation = ?1) "
-    "OR run IN (SELECT message.run FROM message WHERE message.conversation = ?2)"
+    "SELECT run FROM run WHERE conversation = ? OR root IN (SELECT run FROM run WHERE conversation = ?) "
+    "OR run IN (SELECT message.run FROM message WHERE message.conversation = ?)"
 )
 
 
-def arrive(connection: sqlite3.Connection, seal: Seal, now: float, message: Arrived) -> str:
+def arrive(connection: Database, seal: Seal, now: float, message: Arrived) -> str:
     """Empty, or why it was not kept."""
     owner = (message.agent, message.tenant, message.user)
     connection.execute(_MAKE, (message.conversation, *owner, now, now))
@@ -66,15 +67,13 @@ def arrive(connection: sqlite3.Connection, seal: Seal, now: float, message: Arri
     return ""
 
 
-def enter(
-    connection: sqlite3.Connection, seal: Seal, now: float, conversation: str, run: str, lease: float
-) -> Entered | None:
+def enter(connection: Database, seal: Seal, now: float, conversation: str, run: str, lease: float) -> Entered | None:
     with _whole(connection):
         return _enter(connection, seal, now, conversation, run, lease)
 
 
 @contextmanager
-def _whole(connection: sqlite3.Connection) -> Generator[None]:
+def _whole(connection: Database) -> Generator[None]:
     """What is refused half-way has changed nothing: others may be in the same transaction."""
     connection.execute("SAVEPOINT whole")
     try:
@@ -86,9 +85,7 @@ def _whole(connection: sqlite3.Connection) -> Generator[None]:
         connection.execute("RELEASE whole")
 
 
-def _enter(
-    connection: sqlite3.Connection, seal: Seal, now: float, conversation: str, run: str, lease: float
-) -> Entered | None:
+def _enter(connection: Database, seal: Seal, now: float, conversation: str, run: str, lease: float) -> Entered | None:
     identity, holder, until, unsettled, positions, upto, summary = _row(connection, conversation)
     left: list[str] = str(unsettled or "").split()
     if holder is not None and holder != run:
@@ -115,7 +112,7 @@ def _enter(
     return Entered(before, tuple(said), upto, tuple(sorted(standing)), tuple(left))
 
 
-def _take(connection: sqlite3.Connection, identity: int, run: str, now: float, positions: int) -> int | None:
+def _take(connection: Database, identity: int, run: str, now: float, positions: int) -> int | None:
     """The place of this run's message among what was said; None while an earlier one waits for its run."""
     passed: list[int] = []
     for waiting, by, until in connection.execute(_FIRST.replace("LIMIT 1", ""), (identity,)).fetchall():
@@ -129,7 +126,7 @@ def _take(connection: sqlite3.Connection, identity: int, run: str, now: float, p
     return positions + len(passed) - 1
 
 
-def stay(connection: sqlite3.Connection, now: float, conversation: str, run: str, lease: float) -> bool:
+def stay(connection: Database, now: float, conversation: str, run: str, lease: float) -> bool:
     if lease <= 0:
         connection.execute("UPDATE message SET until = ? WHERE run = ? AND position IS NULL", (now, run))
     done = connection.execute(
@@ -138,7 +135,7 @@ def stay(connection: sqlite3.Connection, now: float, conversation: str, run: str
     return done.rowcount == 1
 
 
-def leave(connection: sqlite3.Connection, seal: Seal, now: float, conversation: str, run: str, told: Told) -> None:
+def leave(connection: Database, seal: Seal, now: float, conversation: str, run: str, told: Told) -> None:
     identity, holder, _, unsettled, positions, upto, _ = _row(connection, conversation)
     if told.answer:
         body = seal.close(told.answer.encode(errors="surrogatepass"), _place(run, "assistant"))
@@ -163,7 +160,7 @@ def leave(connection: sqlite3.Connection, seal: Seal, now: float, conversation: 
         connection.execute(_WAKE, (identity,))
 
 
-def threads(connection: sqlite3.Connection, limit: int) -> list[Thread]:
+def threads(connection: Database, limit: int) -> list[Thread]:
     found = connection.execute(f"{_THREAD} ORDER BY changed_at DESC, id DESC LIMIT ?", (limit,))
     return [_thread(columns) for columns in found]
 
@@ -172,7 +169,7 @@ def _thread(columns: Sequence[Any]) -> Thread:
     return Thread(*columns[:10])
 
 
-def thread(connection: sqlite3.Connection, seal: Seal, conversation: str) -> tuple[Thread, list[Said]]:
+def thread(connection: Database, seal: Seal, conversation: str) -> tuple[Thread, list[Said]]:
     identity, *_, positions, _, _ = _row(connection, conversation)
     columns = connection.execute(f"{_THREAD} WHERE id = ?", (identity,)).fetchone()
     summary = seal.open(columns[10], f"conversation {conversation}, its summary").decode(errors="surrogatepass")
@@ -183,18 +180,18 @@ def thread(connection: sqlite3.Connection, seal: Seal, conversation: str) -> tup
     return replace(_thread(columns), summary=summary), said + [_one(seal, row) for row in waiting]
 
 
-def erase(connection: sqlite3.Connection, now: float, conversation: str, logs: bool) -> list[str] | str:
+def erase(connection: Database, now: float, conversation: str, logs: bool) -> list[str] | str:
     """The runs whose logs belong to it; with `logs` they are taken out as well. A word where that cannot be."""
     identity, holder, until, *_ = _row(connection, conversation)
     if holder is not None and (until > now or _alive(connection, holder)):
         return f"run {holder} is at work in conversation {conversation!r}: cancel it, or wait for its end"
-    connection.execute("PRAGMA secure_delete = 1")
-    spoke = [
-        run for (run,) in connection.execute("SELECT DISTINCT run FROM message WHERE conversation = ?", (identity,))
-    ]
-    runs = sorted({*spoke, *(run for (run,) in connection.execute(_RUNS, (conversation, identity)))} if logs else spoke)
+    spoke = connection.execute("SELECT DISTINCT run FROM message WHERE conversation = ?", (identity,)).fetchall()
+    own = connection.execute(_RUNS, (conversation, conversation, identity)).fetchall() if logs else []
+    runs = sorted({str(run) for (run,) in (*spoke, *own)})
     for run in runs:
         if logs:
+            # Whoever still writes to it is shut out first.
+            connection.execute("UPDATE run SET epoch = epoch + 1 WHERE run = ?", (run,))
             connection.execute("DELETE FROM event WHERE run IN (SELECT id FROM run WHERE run = ?)", (run,))
             connection.execute("DELETE FROM run WHERE run = ?", (run,))
         connection.execute("DELETE FROM job WHERE run = ?", (run,))
@@ -204,7 +201,7 @@ def erase(connection: sqlite3.Connection, now: float, conversation: str, logs: b
     return runs
 
 
-def _row(connection: sqlite3.Connection, conversation: str) -> Sequence[Any]:
+def _row(connection: Database, conversation: str) -> Sequence[Any]:
     found = connection.execute(
         "SELECT id, run, until, unsettled, positions, upto, summary FROM conversation WHERE conversation = ?",
         (conversation,),
@@ -214,7 +211,7 @@ def _row(connection: sqlite3.Connection, conversation: str) -> Sequence[Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _said(connection: sqlite3.Connection, seal: Seal, identity: int, first: int, end: int) -> list[Said]:
+def _said(connection: Database, seal: Seal, identity: int, first: int, end: int) -> list[Said]:
     return [_one(seal, row) for row in connection.execute(_SAID, (identity, first, end))]
 
 
@@ -227,5 +224,5 @@ def _place(run: str, what: str) -> str:
     return f"run {run}, its {what}"
 
 
-def _alive(connection: sqlite3.Connection, run: str) -> bool:
+def _alive(connection: Database, run: str) -> bool:
     return connection.execute(_ALIVE, (run,)).fetchone() is not None

@@ -24,11 +24,12 @@ from capataz.ports import Lease, RunRow
 from capataz.stores.account_tables import Hold, admit, book, settled
 from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversation_tables import erase
-from capataz.stores.conversations import SqlConversations
+from capataz.stores.conversations import Now, SqlConversations
 from capataz.stores.fence import check_fence, check_positions, refuse_own
 from capataz.stores.index import Progress, shown
 from capataz.stores.queue import InMemory, SqlQueue
 from capataz.stores.sealing import OPEN
+from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
 
 T = TypeVar("T")
@@ -59,12 +60,13 @@ class MemoryStore:
 
     def conversations(self, clock: Callable[[], float] = time.time) -> SqlConversations:
         """The conversations of this store. They are forgotten with the process too."""
-        return SqlConversations(self._jobs, self._erase, OPEN, clock)
+        return SqlConversations(self._jobs, self._erase, OPEN, lambda _: clock())
 
-    async def _erase(self, conversation: str, now: float) -> list[str] | str:
-        runs = await self._jobs(
-            "erase a conversation from", partial(erase, now=now, conversation=conversation, logs=False)
-        )
+    async def _erase(self, conversation: str, now: Now) -> list[str] | str:
+        def work(connection: Database) -> list[str] | str:
+            return erase(connection, now(connection), conversation, logs=False)
+
+        runs = await self._jobs("erase a conversation from", work)
         with self._lock:
             own = {run for run, log in self._logs.items() if log.started.conversation == conversation}
             own |= set(runs) if isinstance(runs, list) else set()

@@ -15,15 +15,16 @@ from typing import Any, TypeVar
 from capataz.events.codec import encode
 from capataz.events.facts import Event
 from capataz.ports import Lease, RunRow
-from capataz.stores import postgres_tables as tables
+from capataz.stores import conversation_tables, postgres_tables as tables
 from capataz.stores.account_tables import Hold
 from capataz.stores.accounts import SqlAccounts
+from capataz.stores.conversations import Now, SqlConversations
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.postgres_erasing import PostgresErasures
 from capataz.stores.postgres_queue import PostgresSentQueue
 from capataz.stores.postgres_server import Connection, place
-from capataz.stores.postgres_shared import whole
-from capataz.stores.postgres_thread import Hands, Patience
+from capataz.stores.postgres_shared import moment, whole
+from capataz.stores.postgres_thread import Hands, Once, Patience
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
@@ -78,6 +79,17 @@ class PostgresStore:
         told = self._written(lease, 0, events)
         work = partial(tables.rewrite, told=told)
         await self._writer.submit(f"tell run {lease.run} anew in", work, told.size)
+
+    def conversations(self, clock: object = None) -> SqlConversations:
+        """The conversations in the same database; their time is the server's, whatever `clock` says."""
+        return SqlConversations(self._shared, self._erase, self.seal, moment)
+
+    async def _erase(self, conversation: str, now: Now) -> list[str] | str:
+        def work(connection: Database) -> list[str] | str:
+            return conversation_tables.erase(connection, now(connection), conversation, logs=True)
+
+        alone = (f"conversation {conversation}",)
+        return await self._readers.submit("erase a conversation from", Once(partial(whole, work=work, alone=alone)))
 
     def accounts(self) -> SqlAccounts:
         """The balances in the same database."""

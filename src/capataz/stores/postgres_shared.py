@@ -53,3 +53,8 @@ def whole(connection: Connection, work: Callable[[Database], T], alone: Sequence
     with connection.transaction():
         lock(connection, alone)
         return work(PostgresDatabase(connection))
+
+
+def moment(connection: Database) -> float:
+    """The server's time, one for all its clients."""
+    return float(connection.execute("SELECT moment()").fetchone()[0])

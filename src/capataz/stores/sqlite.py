@@ -24,10 +24,11 @@ from capataz.ports import Lease, RunRow
 from capataz.stores import conversation_tables, sqlite_tables as tables
 from capataz.stores.account_tables import Hold, admit
 from capataz.stores.accounts import SqlAccounts
-from capataz.stores.conversations import SqlConversations
+from capataz.stores.conversations import Now, SqlConversations
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work
 from capataz.stores.sealing import OPEN, Seal
+from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
 from capataz.stores.sqlite_erasing import SqliteErasures
 from capataz.stores.sqlite_file import Synchronous, compact, empty_write_ahead, open_file
@@ -72,13 +73,26 @@ class SqliteStore:
 
     def conversations(self, clock: Callable[[], float] = time.time) -> SqlConversations:
         """The conversations in the same file. `clock` has to be the same for all workers."""
-        return SqlConversations(self._perform, self._erase, self.seal, clock)
+        return SqlConversations(self._perform, self._erase, self.seal, lambda _: clock())
 
-    async def _erase(self, conversation: str, now: float) -> list[str] | str:
-        work = partial(conversation_tables.erase, now=now, conversation=conversation, logs=True)
-        runs = await self._writer.submit("erase a conversation from", work)
+    async def _erase(self, conversation: str, now: Now) -> list[str] | str:
+        def work(connection: Database) -> list[str] | str:
+            return conversation_tables.erase(connection, now(connection), conversation, logs=True)
+
+        runs = await self._thoroughly("erase a conversation from", work)
         await asyncio.to_thread(empty_write_ahead, self.path, self._busy)
         return runs
+
+    async def _thoroughly(
+        self, doing: str, work: Callable[[Database], T], reads: bool = False, alone: Sequence[str] = ()
+    ) -> T:
+        """What the work takes out is not left in the pages of the file."""
+
+        def thorough(connection: sqlite3.Connection) -> T:
+            connection.execute("PRAGMA secure_delete = 1")
+            return work(connection)
+
+        return await self._writer.submit(doing, thorough)
 
     async def rekey(self, seal: Seal) -> int:
         """Write everything that is kept anew under another seal, which has the old keys too; how many texts."""
