@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from capataz.events.facts import EscalationAnswered, Event
 from capataz.mistakes import StoreError
 from capataz.ports import Crashes, Job
+from capataz.stores import queue_tables as tables
 from capataz.stores.sqlite import SqliteStore
+from capataz.stores.sqlite_file import open_file
 from tests.stores.test_sqlite_trouble import child_that_may_not_write
 
 DATA = Path(__file__).parent.parent / "data"
@@ -40,9 +43,12 @@ async def test_a_locked_file_is_an_error_in_time_and_then_works_again(tmp_path: 
 
 READER = """
 import asyncio, concurrent.futures.thread, os, sys
+from capataz.events.facts import EscalationAnswered, Event
 from capataz.mistakes import StoreError
 from capataz.ports import Crashes, Job
+from capataz.stores import queue_tables as tables
 from capataz.stores.sqlite import SqliteStore
+from capataz.stores.sqlite_file import open_file
 
 async def main():
     if os.geteuid() == 0:  # root may write anything
@@ -68,9 +74,12 @@ async def test_a_file_that_may_not_be_written_says_so(tmp_path: Path) -> None:
 
 FULL = """
 import asyncio, resource, signal, sys
+from capataz.events.facts import EscalationAnswered, Event
 from capataz.mistakes import StoreError
 from capataz.ports import Crashes, Job
+from capataz.stores import queue_tables as tables
 from capataz.stores.sqlite import SqliteStore
+from capataz.stores.sqlite_file import open_file
 
 async def main():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -151,3 +160,60 @@ async def test_a_queue_of_the_second_schema_opens_today(tmp_path: Path) -> None:
     assert await queue.begin(crashed, "2.1.-1") == Crashes(2, 3)
     assert [row.run for row in await store.runs()] == ["old-run"]
     await store.close()
+
+
+async def test_a_queue_of_the_fourth_schema_opens_today_and_what_was_answered_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "capataz.db"
+    old = sqlite3.connect(path, timeout=1)
+    old.executescript((DATA / "stores" / "sqlite-v4.sql").read_text())
+    old.close()
+    store = SqliteStore(path)
+    queue = store.queue()
+    states = {row.job.run: row.state for row in await queue.jobs()}
+    assert states == {"waiting-run": "waiting", "answered-run": "queued", "queued-run": "queued"}
+    lease = await store.claim("waiting-run", "inbox")
+    await store.append(lease, 2, [Event(2, 9.0, EscalationAnswered("retry", "ana"))])
+    claims = await queue.claim("w", ("support",), 5.0, most=9)
+    assert [claim.job.run for claim in claims] == ["queued-run", "waiting-run", "answered-run"]
+    await store.close()
+
+
+def claiming(path: Path, fill: str) -> int:
+    """Instructions of SQLite's machine that it takes to claim sixteen jobs beside 3,000 others."""
+    connection = open_file(path, "NORMAL", 1.0)
+    many = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 3000) "
+    job = "INSERT INTO job (run, agent, task, tenant, priority, due, state, enqueued_at)"
+    for statement in fill.split(";"):
+        connection.execute(statement.format(many=many, job=job))
+    for n in range(20):
+        tables.enqueue(connection, 0.0, Job(f"mine-{n}", "a", "t"))
+    steps = [0]
+
+    def step() -> int:
+        steps[0] += 1
+        return 0
+
+    connection.set_progress_handler(step, 1)
+    assert len(tables.claim(connection, 1.0, "w", ("a", "b"), 5.0, None, 16)) == 16
+    connection.close()
+    return steps[0]
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        pytest.param(
+            "{many} INSERT INTO run (run, epoch, owner, status) SELECT 'r' || n, 1, 'w', 'escalated' FROM n;"
+            "{many} INSERT INTO run (run, epoch, owner, status) SELECT 'e' || n, 1, 'w', 'ended' FROM n;"
+            "{many} {job} SELECT 'r' || n, 'a', 't', '', 0, 0, 'waiting', 0 FROM n",
+            id="that wait for people",
+        ),
+        pytest.param("{many} {job} SELECT 'r' || n, 'z', 't', '', 9, 0, 'queued', 0 FROM n", id="of another fleet"),
+        pytest.param("{many} {job} SELECT 'r' || n, 'a', 't', '', 9, 9, 'parked', 0 FROM n", id="parked"),
+        pytest.param("{many} {job} SELECT 'r' || n, 'a', 't', '', 0, 0, 'done', 0 FROM n", id="over"),
+        pytest.param("{many} {job} SELECT 'r' || n, 'a', 't', '', 0, 0, 'queued', 0 FROM n", id="queued"),
+    ],
+)
+def test_a_claim_looks_at_nothing_it_cannot_take(tmp_path: Path, fill: str) -> None:
+    alone = claiming(tmp_path / "alone.db", "SELECT 1")
+    assert claiming(tmp_path / "capataz.db", fill) < 1.2 * alone

@@ -34,7 +34,7 @@ class Perform(Protocol):
 
 
 class SqlQueue:
-    """A `Queue` on the tables of `schema/sqlite-002.sql`. `clock` is the time of all its workers, in seconds."""
+    """A `Queue` on the tables of `schema/sqlite-00*.sql`. `clock` is the time of all its workers, in seconds."""
 
     def __init__(self, perform: Perform, clock: Callable[[], float] = time.time, seal: Seal = OPEN) -> None:
         self._perform, self._clock, self._seal = perform, clock, seal
@@ -147,12 +147,11 @@ class InMemory:
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             connection = sqlite3.connect(":memory:", timeout=1.0, isolation_level=None, check_same_thread=False)
-            for _, script in migrations()[1:]:
+            for _, script in migrations():
                 run_script(connection, script)
-            connection.execute("CREATE TEMP TABLE run (run TEXT PRIMARY KEY, status TEXT)")
             self._connection = connection
-        waiting = self._connection.execute("SELECT run FROM job WHERE state = 'waiting'").fetchall()
+        waiting = {str(run) for (run,) in self._connection.execute("SELECT run FROM job WHERE state = 'waiting'")}
         if waiting:
-            self._connection.execute("DELETE FROM run")
-            self._connection.executemany("INSERT INTO run VALUES (?, ?)", self._logs())
+            going = (run for run, status in self._logs() if run in waiting and status != "escalated")
+            tables.wake(self._connection, going)
         return self._connection

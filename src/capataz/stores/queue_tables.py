@@ -5,8 +5,10 @@ Crashes are counted by whoever finds the broken lease, never by the code that ha
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
@@ -16,10 +18,7 @@ _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason,
 _CRASHED = "state = 'queued', here = here + 1, total = total + 1, broken = token"
 _EXPIRE = f"UPDATE job SET {_CRASHED} WHERE state = 'claimed' AND until < ?"
 _PROMOTE = "UPDATE job SET state = 'queued' WHERE state = 'parked' AND due <= ?"
-_WAKE = (
-    "UPDATE job SET state = 'queued' WHERE state = 'waiting' "
-    "AND run IN (SELECT run FROM run WHERE status <> 'escalated')"
-)
+_WAKE = "UPDATE job SET state = 'queued' WHERE state = 'waiting' AND run = ?"
 # A step from name to name along the index: as many lookups as there are tenants, however many jobs they have.
 _TENANTS = """
 WITH RECURSIVE names (name) AS (
@@ -28,14 +27,22 @@ WITH RECURSIVE names (name) AS (
   SELECT (SELECT min(tenant) FROM job WHERE state = 'queued' AND tenant > names.name)
   FROM names WHERE names.name IS NOT NULL
 )
-SELECT names.name, (SELECT count(*) FROM job WHERE state = 'claimed' AND tenant = names.name) AS busy
+SELECT (SELECT count(*) FROM job WHERE state = 'claimed' AND tenant = names.name), coalesce(served, 0), names.name
 FROM names LEFT JOIN tenant ON tenant.name = names.name
 WHERE names.name IS NOT NULL
-ORDER BY busy, coalesce(tenant.served, 0), names.name
+"""
+# A lookup for each agent, whatever else is queued before its jobs.
+_FIRST = """
+SELECT id FROM job WHERE id IN (
+  SELECT (
+    SELECT id FROM job WHERE state = 'queued' AND tenant = ? AND agent = value ORDER BY priority DESC, id LIMIT 1
+  ) FROM json_each(?)
+)
+ORDER BY priority DESC, id LIMIT 1
 """
 _SERVED = (
     "INSERT INTO tenant (name, served) VALUES (?, (SELECT coalesce(max(served), 0) + 1 FROM tenant)) "
-    "ON CONFLICT (name) DO UPDATE SET served = excluded.served"
+    "ON CONFLICT (name) DO UPDATE SET served = excluded.served RETURNING served"
 )
 _TAKE = (
     "UPDATE job SET state = 'claimed', worker = ?, token = token + 1, until = ?, beat_at = NULL, waiting_for = NULL, "
@@ -78,30 +85,29 @@ def claim(
 ) -> list[Claim]:
     connection.execute(_EXPIRE, (now,))
     connection.execute(_PROMOTE, (now,))
-    connection.execute(_WAKE)
     claims: list[Claim] = []
-    while len(claims) < most and (found := _next(connection, tuple(agents), per_tenant)) is not None:
-        identity, tenant = found
+    able = json.dumps(tuple(agents))
+    # Those who have fewest running first, then who was served longest ago.
+    turns: list[tuple[int, int, str]] = connection.execute(_TENANTS).fetchall()
+    heapify(turns)
+    while turns and len(claims) < most:
+        busy, _, tenant = heappop(turns)
+        if per_tenant is not None and busy >= per_tenant:
+            break
+        found = connection.execute(_FIRST, (tenant, able)).fetchone()
+        if found is None:
+            continue
         until = now + lease
-        token, orders, *job = connection.execute(_TAKE, (worker, until, identity)).fetchone()
-        connection.execute(_SERVED, (tenant,))
+        token, orders, *job = connection.execute(_TAKE, (worker, until, found[0])).fetchone()
+        (served,) = connection.execute(_SERVED, (tenant,)).fetchone()
+        heappush(turns, (busy + 1, served, tenant))
         claims.append(Claim(Job(*job), worker, token, until, orders))
     return claims
 
 
-def _next(connection: sqlite3.Connection, agents: tuple[str, ...], per_tenant: int | None) -> tuple[int, str] | None:
-    """The first job of the first tenant whose turn it is."""
-    first = (
-        f"SELECT id FROM job WHERE state = 'queued' AND tenant = ? AND agent IN ({', '.join('?' * len(agents))}) "
-        "ORDER BY priority DESC, id LIMIT 1"
-    )
-    for tenant, busy in connection.execute(_TENANTS).fetchall():
-        if per_tenant is not None and busy >= per_tenant:
-            continue
-        found = connection.execute(first, (tenant, *agents)).fetchone()
-        if found is not None:
-            return found[0], tenant
-    return None
+def wake(connection: sqlite3.Connection, runs: Iterable[str]) -> None:
+    """Queue again what waits for a person, of these runs. In a file its triggers do it (`schema/sqlite-005.sql`)."""
+    connection.executemany(_WAKE, [(run,) for run in runs])
 
 
 def begin(connection: sqlite3.Connection, claim: Claim, step: str) -> Crashes | None:

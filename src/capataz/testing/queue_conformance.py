@@ -300,6 +300,19 @@ class QueueConformance:
             await it.store.append(lease, 2, [Event(2, 2.0, EscalationAnswered("retry", "Ana"))])
             assert await it.take() == "r"
 
+    async def test_an_answer_that_comes_before_the_queue_knows_that_a_run_waits_is_not_lost(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as it:
+            await it.add("r")
+            claim = await it.one()
+            lease = await it.store.claim("r", "w")
+            asked = [Event(0, 1.0, RunStarted("r", "a", "t")), Event(1, 1.0, RunEscalated("doubt", "?"))]
+            await it.store.append(lease, 0, asked)
+            await it.store.append(lease, 2, [Event(2, 2.0, EscalationAnswered("retry", "Ana"))])
+            assert await it.queue.finish(claim, "waiting", "doubt")
+            assert await it.take() == "r"
+
     async def test_a_job_nobody_began_is_cancelled_at_once(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as it:
             await it.add("r")
