@@ -38,12 +38,27 @@ def shell() -> str:
     return "READY"
 
 
+DAEMON = ["/bin/sh", "-c", 'env -i setsid sh -c "echo \\$\\$ >> $0; exec sleep 600" > /dev/null 2>&1 < /dev/null &']
+"""With a file: a process that notes its number there, of which nothing tells any more where it came from."""
+
+
 @tool(kind="write", isolate=True, timeout=20)
 def hang(file: str) -> str:
-    """Two grandchildren, one of them in another session, then silence."""
+    """Two grandchildren, one of them in another session, a great-grandchild that nobody knows any more; silence."""
     children = [subprocess.Popen(SLEEPER, start_new_session=each) for each in (False, True)]
     with open(file, "a") as notes:
-        notes.write("".join(f"{child.pid}\n" for child in [*children]) + f"{os.getpid()}\n")
+        notes.write("".join(f"{child.pid}\n" for child in children) + f"{os.getpid()}\n")
+    subprocess.run([*DAEMON, file], timeout=10, check=True)
+    time.sleep(600)
+    return "never"
+
+
+@tool(kind="write", isolate=True, timeout=20)
+def orphan(file: str) -> str:
+    """Kills whoever looks after it, and hangs."""
+    with open(file, "a") as notes:
+        notes.write(f"{os.getpid()}\n")
+    os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
     return "never"
 

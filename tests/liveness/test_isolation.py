@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -42,6 +43,10 @@ def alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def left(notes: Path) -> list[int]:
+    return [pid for pid in map(int, notes.read_text().split()) if alive(pid)]
 
 
 async def test_a_value_comes_back_and_progress_on_the_way() -> None:
@@ -102,10 +107,8 @@ async def test_at_the_limit_the_whole_group_dies_and_what_has_left_it_too(tmp_pa
     assert done.in_doubt
     assert done.fault is not None
     assert done.fault.reason == "timeout"
-    pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
-    assert len(pids) == 3
-    await asyncio.sleep(0.05)
-    assert [pid for pid in pids if alive(pid)] == []
+    assert count(tmp_path / "pids") == 4
+    assert left(tmp_path / "pids") == []
 
 
 async def test_a_killed_act_is_in_doubt_and_its_last_words_are_told() -> None:
@@ -127,12 +130,19 @@ async def test_too_much_memory_is_the_tools_trouble_and_not_ours() -> None:
 
 async def test_when_the_caller_is_cancelled_the_child_dies(tmp_path: Path) -> None:
     task = asyncio.create_task(used(apart.hang, file=str(tmp_path / "pids")))
-    await until(lambda: count(tmp_path / "pids") == 3, 20)
+    await until(lambda: count(tmp_path / "pids") == 4, 20)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.05)
-    assert [pid for pid in map(int, (tmp_path / "pids").read_text().split()) if alive(pid)] == []
+    assert left(tmp_path / "pids") == []
+
+
+async def test_a_tool_that_kills_its_supervisor_dies_with_it(tmp_path: Path) -> None:
+    done = await used(apart.orphan, file=str(tmp_path / "pids"))
+    assert done.in_doubt
+    assert "killed by SIGKILL" in str(done.result)
+    assert count(tmp_path / "pids") == 1
+    await until(lambda: left(tmp_path / "pids") == [], 5)
 
 
 WORKER = """
@@ -141,6 +151,18 @@ from tests.liveness.test_isolation import used
 from tests.liveness import apart
 asyncio.run(used(apart.hang, file=sys.argv[1]))
 """
+COMMANDER = """
+import asyncio, os, sys
+from capataz.tools.isolate import run_command
+from tests.liveness import apart
+sh, c, daemon = apart.DAEMON
+settled = " while [ ! -s $0 ]; do sleep 0.01; done"
+script = 'echo $$ >> $0; setsid sleep 600 & echo $! >> $0; wait'
+async def both():
+    await run_command([sh, c, daemon + settled, sys.argv[1]], 20)
+    await run_command([sh, c, script, sys.argv[1]], 600)
+asyncio.run(both())
+"""
 
 
 def started(program: str, *arguments: object) -> subprocess.Popen[bytes]:
@@ -148,15 +170,26 @@ def started(program: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, cwd=Path(__file__).parents[2])
 
 
-async def test_when_the_worker_is_killed_its_children_die_with_it(tmp_path: Path) -> None:
+async def test_when_the_worker_is_killed_all_that_comes_from_it_dies(tmp_path: Path) -> None:
+    """Also what has left the group, given up its output and its environment, and lost its parent."""
     notes = tmp_path / "pids"
     worker = started(WORKER, notes)
+    await until(lambda: count(notes) == 4, 20)
+    worker.kill()
+    worker.wait(10)
+    await until(lambda: left(notes) == [], 5)
+
+
+async def test_when_the_worker_is_killed_its_commands_die_but_not_what_earlier_ones_let_go(tmp_path: Path) -> None:
+    notes = tmp_path / "pids"
+    worker = started(COMMANDER, notes)
     await until(lambda: count(notes) == 3, 20)
     worker.kill()
     worker.wait(10)
-    inside, outside, child = map(int, notes.read_text().split())
-    await until(lambda: not alive(child) and not alive(inside), 5)
-    os.kill(outside, 9)  # one that has left the group outlives the kill of a worker: nobody is left to look for it
+    independent, *others = map(int, notes.read_text().split())
+    await until(lambda: not any(map(alive, others)), 5)
+    assert alive(independent), "its command had ended in good order, and it holds nothing of it"
+    os.kill(independent, signal.SIGKILL)
 
 
 def test_what_another_process_could_not_find_is_refused_at_import() -> None:

@@ -1,8 +1,9 @@
 """A child process with all its descendants, as one thing that can be ended.
 
-Three rules, each from a report of a tool that never came back. The end of the child is its exit, not the end of its
+Four rules, each from a report of a tool that never came back. The end of the child is its exit, not the end of its
 output: a background process that inherited the pipe may hold it for hours. What the child leaves behind ends with it.
-And a limit kills the whole group, with whatever has slipped out of it, so that nothing works on unseen.
+A limit kills the whole group, with whatever has slipped out of it, so that nothing works on unseen. And none of this
+may need us to be alive: a supervisor (`supervisor.py`) stands between us and the child, and does it.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MARK = "CAPATAZ_GROUP"
-"""In the environment of the child and of all that comes from it, whatever session it is in."""
-_LOOK = 0.02
-"""Seconds between two looks where the system cannot tell of an exit by itself."""
+_SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
+_CLEARED = 2.0
+"""Seconds for which the supervisor is waited for once it has the last word."""
 _CHUNK = 65536
 
 
@@ -87,122 +87,101 @@ async def run_group(
     when the program cannot be started.
     """
     reader, writer = os.pipe()
-    mark = secrets.token_hex(8)
+    heard, news = os.pipe()
+    alive, lifeline = os.pipe()
     try:
-        child = _start(
-            words, writer, {**(os.environ if environment is None else environment), MARK: mark}, folder, inherit
-        )
+        child = _start((alive, news), inherit, words, writer, environment, folder)
     except BaseException:
-        os.close(reader)
+        for descriptor in (reader, heard, lifeline):
+            os.close(descriptor)
         raise
     finally:
-        for descriptor in (writer, *inherit):
+        for descriptor in (writer, news, alive, *inherit):
             os.close(descriptor)
-    pipes = {reader: Tail(most)}
+    output, told = Tail(most), Tail()
+    pipes = {reader: output, heard: told}
     if report is not None:
         pipes[report[0]] = Tail(lines=report[1])
-    timed_out = False
+    ended = held = False
     try:
-        timed_out = not await _exited(child.pid, pipes, seconds)
+        ended = await _ended(pipes, heard, seconds)
     finally:
-        held = _end(child, pipes, mark, sweep=timed_out)
+        held = _drained(pipes, heard) and ended
+        _leave(child, lifeline, everything=held or not ended)
         os.close(reader)
-    tail = pipes[reader]
-    code = -signal.SIGKILL if child.returncode is None else child.returncode
-    return Ended(code, timed_out, held, bytes(tail.data), tail.lost)
+        os.close(heard)
+    what, code = _told(told)
+    if what == "failed":
+        raise OSError(code, os.strerror(code), words[0])
+    return Ended(code, not ended, held, bytes(output.data), output.lost)
 
 
 def _start(
+    ours: tuple[int, int],
+    inherit: Sequence[int],
     words: Sequence[str],
     output: int,
-    environment: Mapping[str, str],
+    environment: Mapping[str, str] | None,
     folder: str | Path | None,
-    inherit: Sequence[int],
 ) -> subprocess.Popen[bytes]:
+    """The supervisor, which starts the child."""
+    descriptors = (*map(str, ours), ",".join(map(str, inherit)))
     return subprocess.Popen(
-        words,
+        [sys.executable, "-I", "-S", _SUPERVISOR, *descriptors, *words],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
         env=environment,
         cwd=folder,
-        pass_fds=inherit,
+        pass_fds=(*ours, *inherit),
         start_new_session=True,
     )
 
 
-async def _exited(pid: int, pipes: Mapping[int, Tail], seconds: float) -> bool:
-    """Read the pipes until the child has exited; False when it has not within `seconds`. Does not reap it."""
+async def _ended(pipes: Mapping[int, Tail], heard: int, seconds: float) -> bool:
+    """Read the pipes until there is news of the child's end (or nobody left to tell it); False after `seconds`."""
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
+
+    def pump(descriptor: int, tail: Tail) -> None:
+        if not tail.read(descriptor) and not tail.open:
+            loop.remove_reader(descriptor)
+        if descriptor == heard:
+            gone.set()
+
     for descriptor, tail in pipes.items():
         os.set_blocking(descriptor, False)
-        loop.add_reader(descriptor, _pump, loop, descriptor, tail)
-    handle = _handle(pid)
-    if handle is not None:
-        loop.add_reader(handle, gone.set)
+        loop.add_reader(descriptor, pump, descriptor, tail)
     try:
         async with asyncio.timeout(seconds):
-            while handle is None and not _is_gone(pid):  # noqa: ASYNC110 - nobody tells us of its exit
-                await asyncio.sleep(_LOOK)
-            if handle is not None:
-                await gone.wait()
+            await gone.wait()
         return True
     except TimeoutError:
         return False
     finally:
         for descriptor in pipes:
             loop.remove_reader(descriptor)
-        if handle is not None:
-            loop.remove_reader(handle)
-            os.close(handle)
 
 
-def _pump(loop: asyncio.AbstractEventLoop, descriptor: int, tail: Tail) -> None:
-    if not tail.read(descriptor) and not tail.open:
-        loop.remove_reader(descriptor)
-
-
-def _handle(pid: int) -> int | None:
-    """Becomes readable when the process exits; None where the system has no such thing."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
-
-
-def _is_gone(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _end(child: subprocess.Popen[bytes], pipes: Mapping[int, Tail], mark: str, sweep: bool) -> bool:
-    """Kill what is left of the group, reap the child, read what it had written. Whether something held its output."""
+def _drained(pipes: Mapping[int, Tail], heard: int) -> bool:
+    """Read what had been written. Whether somebody still holds the output."""
     for descriptor, tail in pipes.items():
         while tail.open and tail.read(descriptor):
             pass
-    held = any(tail.open for tail in pipes.values()) and not sweep
-    # Before the child is reaped: until then its number cannot belong to anybody else.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    if held or sweep:
-        _kill_marked(mark)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs inside the kernel: nobody can end that
-        child.wait(timeout=1)
-    return held
+    return any(tail.open for descriptor, tail in pipes.items() if descriptor != heard)
 
 
-def _kill_marked(mark: str) -> None:
-    """Kill what has left the group (a session of its own) but still carries its mark. Where there is a /proc."""
-    wanted = f"{MARK}={mark}".encode()
-    try:
-        entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]
-    except OSError:
-        return
-    for entry in entries:
-        try:
-            environment = Path("/proc", entry, "environ").read_bytes()
-        except OSError:  # somebody else's, or gone
-            continue
-        if wanted in environment.split(b"\0"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(int(entry), signal.SIGKILL)
+def _leave(child: subprocess.Popen[bytes], lifeline: int, everything: bool) -> None:
+    """Give the supervisor its last word, and wait until it has done what it says."""
+    if not everything:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(lifeline, b"g")
+    os.close(lifeline)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # something hangs inside the kernel: nobody can end that
+        child.wait(timeout=_CLEARED)
+
+
+def _told(news: Tail) -> tuple[str, int]:
+    """What became of the child, and its exit status or the system's number of the error."""
+    what, _, number = news.data.decode().partition("\n")[0].partition(" ")
+    return (what, int(number)) if what else ("ended", -signal.SIGKILL)

@@ -53,22 +53,20 @@ async def run_isolated(tool: Tool[..., Any], call: Call, context: ToolContext, l
         request.seek(0)
         asked = os.dup(request.fileno())
     reader, writer = os.pipe()
-    alive, lifeline = os.pipe()
-    words = [sys.executable, "-m", "capataz.tools.isolated", str(asked), str(writer), str(alive)]
+    words = [sys.executable, "-m", "capataz.tools.isolated", str(asked), str(writer)]
     path = os.pathsep.join(entry for entry in sys.path if entry)
     try:
         ended = await run_group(
             words,
             limit,
             environment={**os.environ, "PYTHONPATH": path},
-            inherit=(asked, writer, alive),
+            inherit=(asked, writer),
             report=(reader, told),
         )
     except OSError as error:
         return Died(f"its process could not be started: {error.strerror}")
     finally:
         os.close(reader)
-        os.close(lifeline)
     if answers:
         return _noted(_used(answers[-1]), ended)
     return TimedOut(limit) if ended.timed_out else Died(_how(ended))

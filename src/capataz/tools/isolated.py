@@ -1,6 +1,7 @@
 """The other side of an isolated tool: a process that runs one call, answers on a pipe and ends.
 
-It never outlives whoever started it: when the other end of its lifeline closes, it kills its own group.
+That it never outlives whoever started it is the supervisor's to see to (`supervisor.py`): a tool may hold up everything
+in here, a thread that watches too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import importlib
 import importlib.util
 import os
 import resource
-import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -33,11 +33,9 @@ _SPARE = 5.0
 
 
 def main() -> None:
-    """Arguments: the descriptors of the request, of the answers, and of the lifeline."""
-    asked, answers, alive = (int(word) for word in sys.argv[1:4])
-    for descriptor in (answers, alive):  # what the tool starts must not hold them
-        os.set_inheritable(descriptor, False)
-    threading.Thread(target=_hold, args=(alive,), daemon=True).start()
+    """Arguments: the descriptors of the request and of the answers."""
+    asked, answers = (int(word) for word in sys.argv[1:3])
+    os.set_inheritable(answers, False)  # what the tool starts must not hold it
     with os.fdopen(asked, "rb") as file:
         request: dict[str, Any] = orjson.loads(file.read())
     lock = threading.Lock()
@@ -58,12 +56,6 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-def _hold(alive: int) -> None:
-    """Nothing is ever written there: a read comes back only when the other side is gone."""
-    os.read(alive, 1)
-    os.killpg(0, signal.SIGKILL)
 
 
 def _whole(descriptor: int, data: bytes) -> None:
