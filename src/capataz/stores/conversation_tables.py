@@ -62,7 +62,7 @@ def arrive(connection: Database, seal: Seal, now: float, message: Arrived) -> st
     if tuple(known) != owner:
         what = next(name for name, a, b in zip(("agent", "tenant", "user"), known, owner, strict=True) if a != b)
         return f"conversation {message.conversation!r} is with another {what}: it is one person's with one agent"
-    body = seal.close(message.text.encode(errors="surrogatepass"), _place(message.run, "user"))
+    body = seal.close(message.text.encode(errors="surrogatepass"), place_of_message(message.run, "user"))
     connection.execute(_ARRIVE, (identity, message.run, now, now + message.patience, body))
     return ""
 
@@ -107,8 +107,8 @@ def _enter(connection: Database, seal: Seal, now: float, conversation: str, run:
     receipts = connection.execute("SELECT run, body FROM receipt WHERE conversation = ? AND run <> ?", (identity, run))
     standing: set[str] = set()
     for by, body in receipts:
-        standing.update(orjson.loads(seal.open(body, _place(by, "receipt"))))
-    before = seal.open(summary, f"conversation {conversation}, its summary").decode(errors="surrogatepass")
+        standing.update(orjson.loads(seal.open(body, place_of_message(by, "receipt"))))
+    before = seal.open(summary, place_of_summary(conversation)).decode(errors="surrogatepass")
     return Entered(before, tuple(said), upto, tuple(sorted(standing)), tuple(left))
 
 
@@ -138,17 +138,16 @@ def stay(connection: Database, now: float, conversation: str, run: str, lease: f
 def leave(connection: Database, seal: Seal, now: float, conversation: str, run: str, told: Told) -> None:
     identity, holder, _, unsettled, positions, upto, _ = _row(connection, conversation)
     if told.answer:
-        body = seal.close(told.answer.encode(errors="surrogatepass"), _place(run, "assistant"))
+        body = seal.close(told.answer.encode(errors="surrogatepass"), place_of_message(run, "assistant"))
         known = connection.execute("SELECT 1 FROM message WHERE run = ? AND role = 'assistant'", (run,)).fetchone()
         connection.execute(_ANSWER, (identity, positions, run, now, body))
         positions += known is None
     if upto < told.upto <= positions:
-        place = f"conversation {conversation}, its summary"
-        body = seal.close(told.summary.encode(errors="surrogatepass"), place)
+        body = seal.close(told.summary.encode(errors="surrogatepass"), place_of_summary(conversation))
         connection.execute("UPDATE conversation SET upto = ?, summary = ? WHERE id = ?", (told.upto, body, identity))
     connection.execute("DELETE FROM receipt WHERE conversation = ? AND run = ?", (identity, run))
     if told.standing:
-        body = seal.close(orjson.dumps(told.standing), _place(run, "receipt"))
+        body = seal.close(orjson.dumps(told.standing), place_of_message(run, "receipt"))
         connection.execute("INSERT INTO receipt (conversation, run, body) VALUES (?, ?, ?)", (identity, run, body))
     left = " ".join(name for name in (unsettled or "").split() if name != run)
     holder = None if holder == run else holder
@@ -172,7 +171,7 @@ def _thread(columns: Sequence[Any]) -> Thread:
 def thread(connection: Database, seal: Seal, conversation: str) -> tuple[Thread, list[Said]]:
     identity, *_, positions, _, _ = _row(connection, conversation)
     columns = connection.execute(f"{_THREAD} WHERE id = ?", (identity,)).fetchone()
-    summary = seal.open(columns[10], f"conversation {conversation}, its summary").decode(errors="surrogatepass")
+    summary = seal.open(columns[10], place_of_summary(conversation)).decode(errors="surrogatepass")
     said = _said(connection, seal, identity, 0, positions)
     waiting = connection.execute(
         "SELECT role, body, run FROM message WHERE conversation = ? AND position IS NULL ORDER BY id", (identity,)
@@ -217,10 +216,16 @@ def _said(connection: Database, seal: Seal, identity: int, first: int, end: int)
 
 def _one(seal: Seal, row: Sequence[Any]) -> Said:
     role, body, run = row
-    return Said(role, seal.open(body, _place(run, role)).decode(errors="surrogatepass"), run)
+    return Said(role, seal.open(body, place_of_message(run, role)).decode(errors="surrogatepass"), run)
 
 
-def _place(run: str, what: str) -> str:
+def place_of_summary(conversation: str) -> str:
+    """What a sealed summary is bound to."""
+    return f"conversation {conversation}, its summary"
+
+
+def place_of_message(run: str, what: str) -> str:
+    """What a sealed message of a run is bound to, and what else it leaves."""
     return f"run {run}, its {what}"
 
 

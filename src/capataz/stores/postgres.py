@@ -21,10 +21,11 @@ from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import Now, SqlConversations
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.postgres_erasing import PostgresErasures
-from capataz.stores.postgres_queue import PostgresSentQueue
+from capataz.stores.postgres_queue import PostgresSentQueue, place_of_job
 from capataz.stores.postgres_server import Connection, place
 from capataz.stores.postgres_shared import moment, whole
 from capataz.stores.postgres_thread import Hands, Once, Patience
+from capataz.stores.rekey import rekey
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
@@ -99,6 +100,13 @@ class PostgresStore:
         check_positions(first_seq, events)
         work = self._written(lease, first_seq, events, hold)
         return self._writer.submit(f"append to run {lease.run} in", work, work.size)
+
+    async def rekey(self, seal: Seal) -> int:
+        """Write everything that is kept anew under another seal, which has the old keys too; how many texts.
+
+        The old bytes leave the disk with the server's next VACUUM, and its write-ahead log and backups in their time.
+        """
+        return await rekey(self._shared, seal, place_of_job)
 
     def erasures(self) -> PostgresErasures:
         """Takes what was said out of logs that are over."""

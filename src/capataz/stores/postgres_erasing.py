@@ -18,7 +18,7 @@ from capataz.stores.postgres_server import Connection
 from capataz.stores.postgres_tables import clean
 from capataz.stores.sealing import Seal
 from capataz.stores.sqlite_erasing import ERASED, NOT_OVER
-from capataz.stores.sqlite_tables import place
+from capataz.stores.sqlite_tables import place, place_of_run
 
 _DUE = (
     "SELECT run FROM run WHERE status = 'ended' AND ended_at < %s AND root = run AND owner <> %s "
@@ -65,7 +65,7 @@ def _one(connection: Connection, identity: int, run: str, blank: Callable[[Event
     for event in blanked:
         if isinstance(event.fact, RunStarted):
             task = shown(run, event.fact).task
-            listed = clean(seal.close_text(task, f"run {run}, its task"))
+            listed = clean(seal.close_text(task, place_of_run(run)))
             connection.execute("UPDATE run SET task = %s, owner = %s WHERE id = %s", (listed, ERASED, identity))
             connection.execute("UPDATE job SET task = %b, reason = '' WHERE run = %s", (task.encode(), run))
 

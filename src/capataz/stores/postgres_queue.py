@@ -236,19 +236,20 @@ def _fetched(text: LiteralString, values: Sequence[Any]) -> Callable[[Connection
 
 
 def _columns(job: Job, seal: Seal) -> tuple[Any, ...]:
-    task = seal.close(job.task.encode(errors="surrogatepass"), _place(job.run))
+    task = seal.close(job.task.encode(errors="surrogatepass"), place_of_job(job.run))
     return (
         *(job.run, job.agent, task, job.task_type, job.conversation),
         *(job.tenant, job.priority, job.due, job.key, job.user),
     )
 
 
-def _place(run: str) -> str:
+def place_of_job(run: str) -> str:
+    """What a sealed task is bound to."""
     return f"the task of run {run} in the queue"
 
 
 def _task(columns: Sequence[Any], seal: Seal) -> str:
-    return seal.open(bytes(columns[2]), _place(columns[0])).decode(errors="surrogatepass")
+    return seal.open(bytes(columns[2]), place_of_job(columns[0])).decode(errors="surrogatepass")
 
 
 def _job(columns: Sequence[Any], task: str) -> Job:

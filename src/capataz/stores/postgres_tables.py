@@ -21,7 +21,7 @@ from capataz.stores.index import Progress, shown
 from capataz.stores.postgres_accounts import Entry, follow, is_held
 from capataz.stores.postgres_server import Connection
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.sqlite_tables import opened
+from capataz.stores.sqlite_tables import opened, place_of_run
 
 _PROGRESS = (
     "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"
@@ -157,7 +157,7 @@ def _grow(log: _Log, one: Append) -> None:
         log.progress.fold(event)
         if isinstance(event.fact, RunStarted):
             started = shown(one.lease.run, event.fact)
-            task = one.seal.close_text(started.task, f"run {one.lease.run}, its task")
+            task = one.seal.close_text(started.task, place_of_run(one.lease.run))
             log.started = replace(started, task=task)
 
 
@@ -213,7 +213,7 @@ def rows(
 
 def _row(columns: Sequence[Any], seal: Seal) -> RunRow:
     run, agent, task, model, root, parent, conversation, task_type, *rest = columns
-    task = seal.shown(task, f"run {run}, its task")
+    task = seal.shown(task, place_of_run(run))
     started = RunStarted(
         run, agent, task, model=model, root=root, parent=parent, conversation=conversation, task_type=task_type
     )

@@ -40,7 +40,7 @@ class SqlQueue:
         self._perform, self._clock, self._seal = perform, clock, seal
 
     async def enqueue(self, job: Job) -> str:
-        sealed = replace(job, task=self._seal.close_text(job.task, _place(job.run)))
+        sealed = replace(job, task=self._seal.close_text(job.task, place_of_job(job.run)))
         return await self._perform(f"enqueue run {job.run} in", partial(tables.enqueue, now=self._clock(), job=sealed))
 
     async def claim(
@@ -55,7 +55,7 @@ class SqlQueue:
     async def _opened(self, claim: Claim) -> Claim | None:
         """The claim with its task readable. A worker without the key gives the job back, for one that has it."""
         try:
-            task = self._seal.open_text(claim.job.task, _place(claim.job.run))
+            task = self._seal.open_text(claim.job.task, place_of_job(claim.job.run))
         except Sealed as error:
             _log.warning("run %s is left to a worker that has the key: %s", claim.job.run, error)
             await self.release(claim, self._clock() + SEALED_PAUSE)
@@ -98,13 +98,13 @@ class SqlQueue:
         return [self._listed(row) for row in rows]
 
     def _listed(self, row: JobRow) -> JobRow:
-        return replace(row, job=replace(row.job, task=self._seal.shown(row.job.task, _place(row.job.run))))
+        return replace(row, job=replace(row.job, task=self._seal.shown(row.job.task, place_of_job(row.job.run))))
 
     async def workers(self) -> list[WorkerRow]:
         return await self._perform("list the workers of", tables.workers, reads=True)
 
 
-def _place(run: str) -> str:
+def place_of_job(run: str) -> str:
     """What a sealed task is bound to."""
     return f"run {run}, its task"
 

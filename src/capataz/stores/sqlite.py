@@ -26,13 +26,13 @@ from capataz.stores.account_tables import Hold, admit
 from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import Now, SqlConversations
 from capataz.stores.fence import check_positions, refuse_own
-from capataz.stores.queue import SqlQueue, Work
+from capataz.stores.queue import SqlQueue, Work, place_of_job
+from capataz.stores.rekey import rekey
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
 from capataz.stores.sqlite_erasing import SqliteErasures
 from capataz.stores.sqlite_file import Synchronous, compact, empty_write_ahead, open_file
-from capataz.stores.sqlite_rekey import rekey
 from capataz.stores.sqlite_thread import Hand
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class SqliteStore:
 
     async def rekey(self, seal: Seal) -> int:
         """Write everything that is kept anew under another seal, which has the old keys too; how many texts."""
-        count = await rekey(self._perform, seal)
+        count = await rekey(self._thoroughly, seal, place_of_job)
         await asyncio.to_thread(compact, self.path, self._busy)
         return count
 

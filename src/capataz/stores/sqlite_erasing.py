@@ -13,7 +13,7 @@ from capataz.mistakes import NotFound, StoreError
 from capataz.stores.index import shown
 from capataz.stores.queue import Perform
 from capataz.stores.sealing import Seal
-from capataz.stores.sqlite_tables import place
+from capataz.stores.sqlite_tables import place, place_of_run
 
 ERASED = "(erased)"
 """Owner of a log without what was said in it."""
@@ -64,7 +64,7 @@ def _one(connection: sqlite3.Connection, identity: int, run: str, blank: Callabl
         connection.execute("UPDATE event SET body = ? WHERE run = ? AND seq = ?", (closed, identity, seq))
         if isinstance(event.fact, RunStarted):
             task = shown(run, event.fact).task
-            listed = seal.close_text(task, f"run {run}, its task")
+            listed = seal.close_text(task, place_of_run(run))
             connection.execute("UPDATE run SET task = ?, owner = ? WHERE id = ?", (listed, ERASED, identity))
             connection.execute("UPDATE job SET task = ?, reason = '' WHERE run = ?", (task, run))
 

@@ -95,6 +95,11 @@ def place(run: str, seq: int) -> str:
     return f"event {seq} of run {run}"
 
 
+def place_of_run(run: str) -> str:
+    """What the sealed task of a run's row is bound to."""
+    return f"run {run}, its task"
+
+
 def opened(run: str, row: Sequence[Any], seal: Seal) -> Event:
     """A row (position, time, body) of the log as an event."""
     seq, at, body = row
@@ -119,7 +124,7 @@ def rows(
 
 def _row(columns: Sequence[Any], seal: Seal) -> RunRow:
     run, agent, task, model, root, parent, conversation, task_type, *rest = columns
-    task = seal.shown(task, f"run {run}, its task")
+    task = seal.shown(task, place_of_run(run))
     started = RunStarted(
         run, agent, task, model=model, root=root, parent=parent, conversation=conversation, task_type=task_type
     )
@@ -127,7 +132,7 @@ def _row(columns: Sequence[Any], seal: Seal) -> RunRow:
 
 
 def _started(fact: RunStarted, run: str, seal: Seal) -> tuple[Any, ...]:
-    task = seal.close_text(fact.task, f"run {run}, its task")
+    task = seal.close_text(fact.task, place_of_run(run))
     return fact.agent, task, fact.model, fact.root, fact.parent, fact.conversation, fact.task_type
 
 
