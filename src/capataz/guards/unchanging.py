@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from capataz.events.facts import Event
+from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
 from capataz.guards.canon import result_bytes
 from capataz.guards.limits import DEFAULTS, Limit, Thresholds
@@ -36,9 +36,9 @@ class Tries:
     result: int = 0
     places: list[int] = field(default_factory=list[int])
 
-    def add(self, step: Step) -> int:
-        if step.result != self.result:
-            self.count, self.result = 0, step.result
+    def add(self, step: Step, result: int) -> int:
+        if result != self.result:
+            self.count, self.result = 0, result
             self.places = []
         self.count += 1
         self.places.append(step.seq)
@@ -53,6 +53,9 @@ class Targets:
     row: Tries = field(default_factory=Tries)
     row_first: list[Step] = field(default_factory=list[Step])
     """The first steps of a row, while it is too short for anybody to ask what came back."""
+    refused: Tries = field(default_factory=Tries)
+    """What one tool refused, whatever the target, since anything was changed."""
+    refused_tool: str = ""
     row_tool: str = ""
     row_target: str | None = None
     row_key: int = 0
@@ -86,24 +89,25 @@ class Unchanging(Shared[Targets]):
             state.row_tool = ""
             return None
         if reader.chapter != state.chapter:
-            state.chapter, state.row_tool = reader.chapter, ""
+            state.chapter, state.row_tool, state.refused_tool = reader.chapter, "", ""
             state.tries.clear()
         if step.moved:
             if state.tries:
                 state.tries.pop(step.target, None)
-            state.row_tool = ""
+            state.row_tool = state.refused_tool = ""
             return None
         if step.changed is False and step.kind in ("write", "message") and step.call.target is not None:
             state.row_tool = ""
-            return self._target(state, step)
+            result = hash(_without_echo(step))
+            return self._target(state, step, result) or self._refused(state, step, result)
         return self._row(state, step)
 
-    def _target(self, state: Targets, step: Step) -> Signal | None:
+    def _target(self, state: Targets, step: Step, result: int) -> Signal | None:
         tries = state.tries.get(step.target)
         if tries is None:
             tries = state.tries[step.target] = Tries()
             trim(state.tries, TARGETS)
-        limit, count = self.thresholds.target, tries.add(step)
+        limit, count = self.thresholds.target, tries.add(step, result)
         if count != limit.nudge and count < limit.stop:
             return None
         return Signal(
@@ -116,6 +120,30 @@ class Unchanging(Shared[Targets]):
             f"You have tried {count} times to change {step.call.target} with {step.tool}, and it is as it was. More "
             "variations will not land. Find out why it does not take, or say what blocks you.",
             setting="target",
+            count=count,
+        )
+
+    def _refused(self, state: Targets, step: Step, result: int) -> Signal | None:
+        """An error that is told as an answer, again and again, for one target after the other."""
+        if not _refuses(step.outcome):
+            if state.refused_tool == step.tool:
+                state.refused_tool = ""
+            return None
+        if state.refused_tool != step.tool:
+            state.refused_tool, state.refused = step.tool, Tries()
+        limit, count = self.thresholds.same_answer, state.refused.add(step, result)
+        if count != limit.nudge and count < limit.stop:
+            return None
+        return Signal(
+            self.name,
+            "error-repeat",
+            f"refused:{step.tool}:{state.refused.places[0]}",
+            tuple(state.refused.places),
+            "stop" if count >= limit.stop else "nudge",
+            f"{named(step)} was refused for the {ordinal(count)} time in the same words, and nothing changed since.",
+            f"{step.tool} has refused you {count} times in the same words. Trying it on others will not mend the "
+            "cause. Do something about the cause, take another way, or say what blocks you.",
+            setting="same_answer",
             count=count,
         )
 
@@ -134,8 +162,8 @@ class Unchanging(Shared[Targets]):
                 return None
             state.row, held, state.row_first = Tries(), state.row_first[:-1], []
             for earlier in held:
-                state.row.add(earlier)
-        count = state.row.add(step)
+                state.row.add(earlier, earlier.result)
+        count = state.row.add(step, step.result)
         if count < self._shortest:
             return None
         limit = self._row_limit(step)
@@ -162,6 +190,22 @@ class Unchanging(Shared[Targets]):
         if len(result_bytes(step.outcome, step.kind)) < TELLING or is_empty(step.outcome):
             return None
         return self.thresholds.same_answer
+
+
+def _refuses(outcome: JSON) -> bool:
+    """Whether an answer says by its shape that it is a refusal."""
+    if not isinstance(outcome, dict):
+        return False
+    return bool(outcome.get("error") or outcome.get("errors")) or outcome.get("success", outcome.get("ok")) is False
+
+
+def _without_echo(step: Step) -> bytes:
+    """What came back, without what it only repeats of the arguments: "not set to 21" is "not set to 22"."""
+    data = result_bytes(step.outcome, step.kind)
+    for value in step.call.arguments.values():
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and len(said := str(value)) <= SHORT:
+            data = re.sub(rb"(?<![0-9A-Za-z])" + re.escape(said.encode()) + rb"(?![0-9A-Za-z])", b"~", data)
+    return data
 
 
 @dataclass(slots=True)
