@@ -34,6 +34,7 @@ def kinds(mask: Mask, text: str) -> list[str]:
         ("IBAN ES91 2100 0418 4502 0005 1332 gracias", "IBAN <IBAN> gracias"),
         ("GB82 WEST 1234 5698 7654 32 words follow", "<IBAN> words follow"),
         ("iban:es9121000418450200051332", "iban:<IBAN>"),
+        ("01000 0000 010000000", "<PHONE> <PHONE>"),
         ("4111-1111-1111-1111 12/27 123", "<CARD> 12/27 123"),
         ("378282246310005", "<CARD>"),
         ("DNI 12.345.678-Z, NIE X-1234567-L y CIF B-58818501", "DNI <ID>, NIE <ID> y CIF <ID>"),

@@ -92,6 +92,13 @@ _LETTERS_BACK = re.compile(r"[A-Za-z]{0,9}")
 _COUNTS = frozenset({1, 2, 3, 4, 6})
 
 
+def may_have_letters(text: str, at: int, before: str) -> bool:
+    """Whether letters may belong to the digits at `at`, behind `before`; a word of four and more does not."""
+    if before.isalpha():
+        return True
+    return before in " -." and at > 1 and text[at - 2].isalpha() and not (at > 4 and text[at - 5 : at - 1].isalpha())
+
+
 def lettered(text: str, at: int, kinds: frozenset[str]) -> Found | None:
     """An IBAN or an id that begins with letters, whose first digits are at `at`, behind a letter or a separator."""
     stop = at if text[at - 1].isalpha() else at - 1
@@ -167,8 +174,6 @@ def is_card(written: str, digits: str) -> bool:
 
 def with_letter(text: str, start: int, end: int, digits: str) -> Found | None:
     """Ids whose digits are followed by letters: the Spanish DNI, the Portuguese citizen card."""
-    if end == len(text) or not any(char.isalpha() for char in text[end : end + 4]):
-        return None
     if len(digits) == 8:
         match = _DNI_LETTER.match(text, end)
         if match and valid("es.dni", digits + text[match.end() - 1].upper()):
@@ -211,8 +216,14 @@ _SHAPES_OF: dict[int, tuple[tuple[re.Pattern[str], str], ...]] = {
 }
 
 
+_BARE = frozenset({11, 13, 15})
+"""How many digits those have that are known by their shape without any separator."""
+
+
 def by_shape(written: str, digits: str) -> str:
     """The rule that knows these digits from the way they are written, or nothing."""
+    if len(written) == len(digits) and len(digits) not in _BARE:
+        return ""
     for shape, module in _SHAPES_OF.get(len(digits), ()):
         if shape.fullmatch(written) is not None and valid(module, digits):
             return module

@@ -169,7 +169,7 @@ class Mask:
         if kinds - {"email"}:
             if "id" in kinds and ("2A" in sheet.text or "2B" in sheet.text):
                 sheet.add(ids.corsican(sheet.text))
-            sheet.add(numbers(sheet.text, kinds, self.regions, key))
+            sheet.found.extend(numbers(sheet.text, kinds, self.regions, key))  # the last: nothing needs it covered
 
     def _given(self, text: str, found: list[Found]) -> list[Found]:
         """What the finders say, where nothing else was found."""

@@ -9,6 +9,7 @@ module must never mask what merely has the length of a telephone.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from capataz.privacy import ids, phones
 from capataz.privacy.context import Meaning, counted, meaning
@@ -43,6 +44,14 @@ _CUT = frozenset("-_.#=+@:/\\(")
 Span = tuple[int, int]
 
 
+class Run(NamedTuple):
+    """Groups of digits that stand beside each other: those from `low` to `high`."""
+
+    groups: list[Span]
+    low: int
+    high: int
+
+
 def numbers(text: str, kinds: frozenset[str], regions: tuple[str, ...], key: str = "") -> list[Found]:
     """IBANs, cards, ids, telephones, in order."""
     reader = _Reader(text, kinds, regions, key)
@@ -75,7 +84,7 @@ class _Reader:
         """Read one candidate: letters and digits, a single number, or a run with dates and several numbers in it."""
         text = self.text
         before = text[start - 1] if start else " "
-        if before.isalpha() or (before in " -." and start > 1 and text[start - 2].isalpha()):
+        if ids.may_have_letters(text, start, before):
             hit = ids.lettered(text, start, self._kinds)
             if hit is not None and hit.start >= self.floor:
                 self._keep(hit)
@@ -87,7 +96,7 @@ class _Reader:
             return
         written = text[start:end]
         if written.isdecimal():
-            if size < 20 and (hit := self._window([(start, end)], 0, 1, written)) is not None:
+            if size < 20 and (hit := self._window(Run([(start, end)], 0, 1), 0, 1, written)) is not None:
                 self._keep(hit)
         else:
             self._run(start, end)
@@ -103,44 +112,61 @@ class _Reader:
         return self._meant
 
     def _run(self, start: int, end: int) -> None:
+        written = self.text[start:end]
+        date = _DATE.search(self.text, start, end) if "20" in written or "19" in written else None
+        if date is not None and date.end() - date.start() == end - start:
+            return
         groups = [match.span() for match in _GROUP.finditer(self.text, start, end)]
-        if len(groups) > 2 and (date := _DATE.search(self.text, start, end)):
+        if date is not None:
             self._windows([group for group in groups if group[1] <= date.start()])
             self._windows([group for group in groups if group[0] >= date.end()])
         else:
             self._windows(groups)
 
     def _windows(self, groups: list[Span]) -> None:
-        first = 0
-        while first < len(groups):
-            first = self._longest(groups, first)
+        """Read a run. What is left on either side of something found is a run of its own, as it will be when masked."""
+        waiting = [(Run(groups, 0, len(groups)), self.floor)]
+        furthest = self.floor
+        while waiting:
+            run, self.floor = waiting.pop()
+            floor = self.floor
+            for first in range(run.low, run.high):
+                if last := self._longest(run, first):
+                    furthest = max(furthest, self.floor)
+                    if first > run.low:
+                        waiting.append((Run(groups, run.low, first), floor))
+                    if last < run.high:
+                        waiting.append((Run(groups, last, run.high), self.floor))
+                    break
+        self.floor = furthest
 
-    def _longest(self, groups: list[Span], first: int) -> int:
-        """Keep the longest window of whole groups that is something; say where to go on."""
+    def _longest(self, run: Run, first: int) -> int:
+        """Keep the longest window of whole groups that is something; say where it ends, or 0 where nothing is."""
+        groups = run.groups
         start = groups[first][0]
-        for last in range(min(len(groups), first + 8), first, -1):
+        for last in range(min(run.high, first + 8), first, -1):
             end = groups[last - 1][1]
             if end - start < 7:
                 break
-            if end - start <= 30 and (hit := self._window(groups, first, last, self.text[start:end])) is not None:
+            if end - start <= 30 and (hit := self._window(run, first, last, self.text[start:end])) is not None:
                 self._keep(hit)
                 return last
-        return first + 1
+        return 0
 
-    def _window(self, groups: list[Span], first: int, last: int, written: str) -> Found | None:
-        start, end = groups[first][0], groups[last - 1][1]
+    def _window(self, run: Run, first: int, last: int, written: str) -> Found | None:
+        start, end = run.groups[first][0], run.groups[last - 1][1]
         digits = written if last - first == 1 else ids.compact(written)
         count = len(digits)
         if not 7 <= count <= 19:
             return None
         plus = not first and _has_plus(self.text, start)
-        tied = _tied(self.text, groups, first, last, self.floor)
-        whole = last - first == len(groups)
+        tied = _tied(self.text, run, first, last, self.floor)
+        whole = last - first == run.high - run.low
         if tied != FAST and not plus and (hit := self._checked(start, end, written, digits, whole=whole)) is not None:
             return hit
         if count > 16 or (tied and not (plus and tied == LEFT)) or "phone" not in self._kinds:
             return None
-        if not whole and not plus and not _own_line(self.text, groups, first, last):
+        if not whole and not plus and not _own_line(self.text, run, first, last):
             return None
         return self._phone(start, end, written, digits, plus=plus, whole=whole)
 
@@ -205,12 +231,13 @@ def _has_plus(text: str, start: int) -> bool:
 FREE, LEFT, LOOSE, FAST = range(4)
 
 
-def _tied(text: str, groups: list[Span], first: int, last: int, floor: int) -> int:
+def _tied(text: str, run: Run, first: int, last: int, floor: int) -> int:
     """Whether the window is part of something: FAST for good; LEFT, LOOSE: an id or a card may be, a telephone not."""
+    groups = run.groups
     start, end = groups[first][0], groups[last - 1][1]
-    if first and not _apart(text[groups[first - 1][1] : start]):
+    if first > run.low and not _apart(text[groups[first - 1][1] : start]):
         return FAST
-    if last < len(groups) and not _apart(text[end : groups[last][0]]):
+    if last < run.high and not _apart(text[end : groups[last][0]]):
         return FAST
     before = text[start - 1] if start else " "
     if before.isalnum():
@@ -234,15 +261,16 @@ def _tied_by(text: str, start: int, before: str) -> bool:
     return before in "#@_" or word.isalnum() or word in (")", "]", "_")
 
 
-def _own_line(text: str, groups: list[Span], first: int, last: int) -> bool:
+def _own_line(text: str, run: Run, first: int, last: int) -> bool:
     """Whether a part of a run may stand alone: set apart by more than its own groups are, or all parts alike."""
+    groups = run.groups
     if last - first == 1:
         return groups[first][1] - groups[first][0] >= 9
     inner = {text[groups[index][1] : groups[index + 1][0]] for index in range(first, last - 1)}
-    edges = [index for index in (first - 1, last - 1) if 0 <= index < len(groups) - 1]
+    edges = [index for index in (first - 1, last - 1) if run.low <= index < run.high - 1]
     if inner.isdisjoint(text[groups[index][1] : groups[index + 1][0]] for index in edges):
         return True
-    return len(groups) % (last - first) == 0 and first % (last - first) == 0
+    return (run.high - run.low) % (last - first) == 0 and (first - run.low) % (last - first) == 0
 
 
 def _unnamed(regions: tuple[str, ...], written: str, digits: str) -> str:

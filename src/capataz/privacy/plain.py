@@ -25,7 +25,7 @@ _SPACE = re.compile(f"[{_SPACES}]")
 _DASH = re.compile(f"[{_DASHES}]")
 
 _ASCII = bytes(range(128))
-_ESCAPES = (("\\n", "  "), ("\\r", "  "), ("\\t", "  "), ('\\"', ' "'))
+_ESCAPE = re.compile(r'\\[nrt"]')
 _PERCENT = re.compile("%(?:2[0Bb]|3[AaDd])")
 _PERCENTS = {"%20": "   ", "%2B": "\0\0+", "%3A": "  :", "%3D": "  ="}
 PAD = "\0"
@@ -61,12 +61,11 @@ def plain(text: str) -> Plain:
             seen = _seen(char)
             if seen:
                 text = text.replace(char, seen)
-        unseen = "".join(char for char in odd if not _seen(char))
+        unseen = [char for char in odd if not _seen(char)]
         if unseen:
-            text, starts, ahead = _without(re.compile(f"[{unseen}]+"), text)
+            text, starts, ahead = _without(unseen, text)
     if "\\" in text:
-        for escape, seen in _ESCAPES:
-            text = text.replace(escape, seen)
+        text = _ESCAPE.sub(lambda match: ' "' if match.group() == '\\"' else "  ", text)
     return Plain(text, starts, ahead)
 
 
@@ -89,23 +88,20 @@ def _seen(char: str) -> str:
     return "" if _UNSEEN.match(char) else "."
 
 
-def _without(unseen: re.Pattern[str], text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    pieces: list[str] = []
+def _without(unseen: list[str], text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    for char in unseen[1:]:
+        text = text.replace(char, unseen[0])
+    pieces = text.split(unseen[0])
     starts: list[int] = []
     ahead: list[int] = []
-    position = gone = last = 0
-    for match in unseen.finditer(text):
-        piece = text[last : match.start()]
-        if piece:
-            pieces.append(piece)
+    position = 0
+    for gone, piece in enumerate(pieces):
+        if starts and starts[-1] == position:
+            ahead[-1] = gone
+        else:
             starts.append(position)
             ahead.append(gone)
-            position += len(piece)
-        gone += match.end() - match.start()
-        last = match.end()
-    pieces.append(text[last:])
-    starts.append(position)
-    ahead.append(gone)
+        position += len(piece)
     return "".join(pieces), tuple(starts), tuple(ahead)
 
 

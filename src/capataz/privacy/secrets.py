@@ -52,10 +52,22 @@ _SUFFIX = re.compile(
 _NOT_SUFFIX = re.compile(
     r"(?:token|key|credential|secret|cookie|session|signature)(?:s|[-_ ]?id)$|hash[-_ ]?(?:alg|type|func)"
 )
-_HINT = re.compile(
-    r"passw|passph|passco|passe$|contrase|senha|kennwort|pwd|ordine|authori[sz]ation|secret|credential|signature|token|"
-    r"key|cookie|session|clave|clau$|auth$|^sig$|^pass$|^code$|^pw$"
+
+
+def _backwards(given: str) -> str:
+    return "|".join(word[::-1] for word in given.split())
+
+
+_INSIDE = (
+    "passw passph passco contrase senha kennwort pwd ordine authorisation authorization secret credential signature "
+    "token key cookie session clave"
 )
+_ENDING = "passe clau auth"
+_WHOLE = "sig pass code pw"
+_HINT = re.compile(
+    rf"[\w-]{{0,40}}?(?:{_backwards(_INSIDE)})|(?:{_backwards(_ENDING)})|(?:{_backwards(_WHOLE)})(?![\w-])"
+)
+"""Whether a name, read backwards, may promise anything: asked of whatever stands before a sign."""
 _NAME = re.compile(r"[\w .-]{1,44}")
 _LAST = re.compile(r"[\w-]{1,44}")
 _VALUE = (
@@ -129,8 +141,9 @@ def _in_sources(text: str) -> Iterator[Found]:
 
 def after_names(text: str, low: str) -> Iterator[Found]:
     """Values given to names such as `api_key`, `DB_PASSWORD`, `Authorization`. `low` is the lower-case text."""
-    tried = [found for sign in "=:" for found in _after_sign(text, low, sign)]
-    tried += [_said(text, low, word, at) for word in _SPOKEN for at in places(low, word)]
+    for sign in "=:":
+        yield from _after_sign(text, low, sign)
+    tried = [_said(text, low, word, at) for word in _SPOKEN for at in places(low, word)]
     tried += [_bearer(text, word, at) for word in ("bearer", "basic ") for at in places(low, word)]
     yield from filter(None, tried)
     if "</" in text:
@@ -140,11 +153,10 @@ def after_names(text: str, low: str) -> Iterator[Found]:
                 yield Found(*match.span("value"), kind, "tag")
 
 
-def _after_sign(text: str, low: str, sign: str) -> Iterator[Found | None]:
+def _after_sign(text: str, low: str, sign: str) -> Iterator[Found]:
     done = 0
     for at in places(low, sign):
-        found = _assigned(text, low, at) if at >= done else None
-        if found is not None:
+        if at >= done and (found := _assigned(text, low, at)) is not None:
             done = found.end
             yield found
 
@@ -175,8 +187,7 @@ def _assigned(text: str, low: str, at: int) -> Found | None:
     while end and low[end - 1] in " \t\"'`]\\" and at - end < 6:
         end -= 1
     back = low[max(0, end - 45) : end][::-1]
-    last = _LAST.match(back)
-    if last is None or not _HINT.search(last.group()[::-1]):
+    if _HINT.match(back) is None or (last := _LAST.match(back)) is None:
         return None
     name = _NAME.match(back)
     asked = back[last.end() : last.end() + 1] in _QUERY_SIGNS and last.group()[::-1] in _QUERY
