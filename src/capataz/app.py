@@ -22,6 +22,7 @@ from capataz.outcome import Outcome
 from capataz.policy.policy import Policy
 from capataz.policy.table import PASSING
 from capataz.runtime import described
+from capataz.runtime.blocking import blocking
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
@@ -261,19 +262,8 @@ class App:
             await model.close()
 
     def _sync(self, work: Coroutine[Any, Any, T], instead: str) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self._then_close(work))
-        work.close()
-        raise Misuse(f"an event loop is already running here: use `await {instead}(...)`")
-
-    async def _then_close(self, work: Coroutine[Any, Any, T]) -> T:
         # Connections belong to the loop, and this loop ends with the call.
-        try:
-            return await work
-        finally:
-            await self._let_go()
+        return blocking(work, f"await {instead}(...)", after=self._let_go)
 
     @property
     def threads(self) -> Threads:

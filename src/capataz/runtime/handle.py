@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from typing import Any, TypeVar, cast
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, cast
 
 from capataz.engines.local import LocalEngine
 from capataz.events.facts import Event, RunEnded
@@ -18,11 +18,10 @@ from capataz.mistakes import Misuse, NotFound
 from capataz.outcome import Aborted, Outcome
 from capataz.policy.policy import Policy
 from capataz.ports import Engine, JobRow, Queue, Store
+from capataz.runtime.blocking import blocking
 from capataz.runtime.guarding import rules_of
 from capataz.runtime.looks import Looks
 from capataz.runtime.report import outcome_of
-
-T = TypeVar("T")
 
 
 class Handle:
@@ -111,21 +110,21 @@ class Handle:
 
     def poll(self) -> Outcome | None:
         """`apoll`, for code that is not asynchronous."""
-        return _sync(self.apoll(), "apoll()")
+        return blocking(self.apoll(), "await handle.apoll()")
 
     def wait(self, timeout: float = 3600.0) -> Outcome:
         """`await_`, for code that is not asynchronous."""
-        return _sync(self.await_(timeout), "await_()")
+        return blocking(self.await_(timeout), "await handle.await_()")
 
     def cancel(self, reason: str = "cancelled") -> bool:
         """`acancel`, for code that is not asynchronous."""
-        return _sync(self.acancel(reason), "acancel()")
+        return blocking(self.acancel(reason), "await handle.acancel()")
 
     def events(self, after: int = -1, patience: float = 3600.0) -> Generator[Event]:
         """`aevents`, for code that is not asynchronous."""
         looks = self._looks(patience)
         while True:
-            events, over = _sync(self._news(after), "aevents()")
+            events, over = blocking(self._news(after), "async for event in handle.aevents()")
             for event in events:
                 after = event.seq
                 yield event
@@ -145,12 +144,3 @@ def queue_of(store: Store) -> Queue:
 def engine_of(store: Store) -> Engine:
     """The engine that brings submitted runs to workers: the local one, over the store's own queue."""
     return LocalEngine(queue_of(store))
-
-
-def _sync(work: Coroutine[Any, Any, T], instead: str) -> T:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    work.close()
-    raise Misuse(f"an event loop is already running here: use `{instead}` of the handle")
