@@ -38,6 +38,7 @@ async def test_a_hang_the_watchdog_ends_is_told_by_the_recovery(received: Receiv
     other.recall("r", late)
     for event in story[4:]:
         other("r", type(event)(event.seq + 1, event.at + 400, event.fact))
+    watch.flush()
     [hung] = received.named("execute_tool pay")
     assert (hung.attributes or {})["error.type"] == "hung"
     assert "watchdog" in str(hung.status.description)

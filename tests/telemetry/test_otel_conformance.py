@@ -45,6 +45,17 @@ TABLE: Mapping[str, Shape] = {
         {
             **COMMON,
             "gen_ai.request.stream": TRUTH,
+            **dict.fromkeys(
+                (
+                    f"gen_ai.request.{name}"
+                    for name in ("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty")
+                ),
+                (float,),
+            ),
+            "gen_ai.request.max_tokens": WHOLE,
+            "gen_ai.request.seed": WHOLE,
+            "gen_ai.request.stop_sequences": TEXTS,
+            "gen_ai.response.id": TEXT,
             "gen_ai.response.model": TEXT,
             "gen_ai.response.finish_reasons": TEXTS,
             "gen_ai.response.time_to_first_chunk": DECIMAL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -30,7 +30,9 @@ from capataz.events.facts import (
 )
 from capataz.stores.memory import MemoryStore
 from capataz.telemetry.otel import OpenTelemetry
+from capataz.testing.script import Script, say
 from capataz.testing.scripted import FakeChance, FakeClock, ScriptedModel, calls, given, says
+from capataz.testing.worker import UnreliableWorker
 from tests.telemetry.conftest import Received
 
 
@@ -142,6 +144,31 @@ async def test_an_escalated_run_ends_its_span_and_goes_on_in_a_linked_one(receiv
     assert (first.attributes or {})["capataz.outcome"] == "escalated"
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_what_was_asked_for_and_the_providers_name_of_the_answer(
+    received: Received, provider: Literal["openai", "anthropic"]
+) -> None:
+    """From the wire through the log: settings where they are set, and nothing where they are not."""
+    extra: dict[str, Any] = {"top_k": 40} if provider == "anthropic" else {"seed": 7, "stop": "END"}
+    async with UnreliableWorker({"m": Script((say("hello"), say("hello")))}) as worker, \
+            App("memory:", telemetry=received.watch()) as app:  # fmt: skip
+        ways: tuple[dict[str, Any], ...] = ({"temperature": 0, "max_output": 900, "extra": extra}, {})
+        for more in ways:
+            agent = Agent("a", f"{provider}:m", base_url=worker.url(provider), api_key="any", role="talking", **more)
+            await app.arun(agent, f"go {len(more)}")
+        assert worker.violations == []
+    told = [{key: value for key, value in (span.attributes or {}).items()
+             if key.startswith("gen_ai.re") and key not in ("gen_ai.request.model", "gen_ai.response.model")}
+            for span in received.named("chat")]  # fmt: skip
+    expected: dict[str, Any] = {"temperature": 0.0, "max_tokens": 900, **extra}
+    if "stop" in expected:
+        expected["stop_sequences"] = (expected.pop("stop"),)
+    wanted = {f"gen_ai.request.{name}": value for name, value in expected.items()}
+    assert {key: value for key, value in told[0].items() if key in wanted} == wanted
+    assert not any(key in told[1] for key in wanted if key != "gen_ai.request.max_tokens")
+    assert all(isinstance(each["gen_ai.response.id"], str) for each in told)
+
+
 def crashed() -> list[Event]:
     call = Call(1, 0, "c1", "pay", {"order": "81"}, "write", "81")
     return given(
@@ -161,6 +188,7 @@ async def test_what_a_dead_worker_left_open_is_ended_as_hung_by_the_recovery(rec
     story, first = crashed(), received.watch()
     for event in story[:4]:
         first("r", event)
+    first.flush()
     assert [span.name for span in received.spans] == ["chat m"]
     second = received.watch()
     second.recall("r", story[:4])

@@ -22,7 +22,7 @@ from capataz.privacy.mask import Mask
 _NAMES = """
 t v run root parent child conversation role kind agent model purpose action guard digest versions outcome origin row
 status usage money phase of turn position attempt seq stop tools ceilings source at tenant idempotency_key
-task_type checks fallbacks to ceiling settle window
+task_type checks fallbacks to ceiling settle window response
 """
 _KEPT = frozenset(_NAMES.split())
 """Fields of facts that hold words of our own, figures, or what a run is found by."""

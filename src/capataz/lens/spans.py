@@ -35,6 +35,7 @@ from capataz.events.facts import (
 )
 from capataz.lens import spans_content as said, spans_names as n
 from capataz.lens.spans_marks import Attributes, Mark, Masking, Value, mark_of
+from capataz.lens.spans_settings import requested
 from capataz.memory.transcript import Transcript
 
 What = Literal["run", "turn", "model", "tool"]
@@ -306,8 +307,8 @@ class Spans:
         ended = self._begun_here(event, fact)
         attributes = self._model_attributes()
         self._used(fact.usage, attributes)
-        if fact.model:
-            attributes[n.RESPONSE_MODEL] = fact.model
+        answered = ((n.RESPONSE_MODEL, fact.model), (n.RESPONSE_ID, fact.response))
+        attributes.update({name: value for name, value in answered if value})
         attributes[n.FINISH_REASONS] = (said.finish(fact.stop),)
         if fact.first_byte is not None:
             attributes[n.REQUEST_STREAM], attributes[n.FIRST_CHUNK] = True, float(fact.first_byte)
@@ -348,6 +349,7 @@ class Spans:
             **self._common,
         }
         attributes[n.PURPOSE], attributes[n.ATTEMPT] = fact.purpose, fact.attempt
+        attributes.update(requested(fact.settings or {}, self.mask))
         if address:
             host, port = n.server_of(address)
             attributes[n.SERVER_ADDRESS] = host

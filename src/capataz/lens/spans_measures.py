@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from capataz.lens import spans_names as n
 from capataz.lens.spans import SpanRecord
@@ -50,8 +51,7 @@ NEXT_COUNTERS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(NamedTuple):
     """One value for one instrument."""
 
     name: str

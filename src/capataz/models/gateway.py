@@ -30,6 +30,7 @@ from capataz.events.facts import (
     Usage,
 )
 from capataz.mistakes import ModelRefused
+from capataz.models.dialects.params import asked_for
 from capataz.models.dialects.textcalls import calls_in_text
 from capataz.models.masking import Masking
 from capataz.models.prices import price
@@ -102,7 +103,10 @@ class Gateway:
         largest = request.max_output or GUESSED_OUTPUT
         bound = ask.prompt_bound + largest
         journal.record(
-            ModelCallStarted(ask.turn, ask.attempt, request.model, ask.purpose, bound, ask.endpoint.partition("#")[0])
+            ModelCallStarted(
+                *(ask.turn, ask.attempt, request.model, ask.purpose, bound, ask.endpoint.partition("#")[0]),
+                settings=asked_for(request),
+            )
         )
         fault = self._unaffordable(ask, largest) or self._left_alone(ask)
         if (fault := fault or await self._reserve(ask, journal, largest)) is not None:
@@ -145,7 +149,7 @@ class Gateway:
         """The broad catch of the model call: whatever a model does wrong becomes a classified fault."""
         limit = ask.request.deadlines.total
         masking = ask.masking
-        request = ask.request if masking is None else masking.outgoing(ask.request)
+        request = ask.request if masking is None else await masking.leaving(ask.request)
         if self.purse is not None and ask.payer is not None and self.purse.binding(ask.payer):
             request = replace(request, max_output=largest)  # else the reservation would be no upper bound
         try:
@@ -196,6 +200,7 @@ class Gateway:
             seconds=seconds,
             first_byte=reply.first_byte,
             written=_written(ask, reply),
+            response=reply.id,
         )
 
     def _priced(self, ask: Ask, reply: Reply) -> Usage:

@@ -73,6 +73,8 @@ class Reply:
     opaque: Opaque | None = None
     first_byte: float | None = None
     warnings: tuple[str, ...] = ()
+    id: str = ""
+    """The provider's own name for this answer, where it gives one."""
 
 
 class Model(Protocol):

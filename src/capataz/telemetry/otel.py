@@ -5,11 +5,14 @@
 A span is handed to the provider's processors when it has ended, with the times of the log. Trace and span ids are made
 from the ids of runs, so a run that a second worker takes over stays one trace and a sub-agent's spans hang below the
 call that began it, without anything being carried from process to process. Nothing is sent from here: batches, retries
-and addresses are the SDK's. It needs the extra `capataz[otel]`, and may never hold up or break what it watches.
+and addresses are the SDK's, which works long on each value. So what has ended is held for a moment and handed over by
+the dozen, at the latest with the end of its run. It needs the extra `capataz[otel]`, and may never hold up or break
+what it watches.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from capataz.events.facts import Event, RunStarted, ToolFailed, ToolFinished, ToolStarted
 from capataz.lens.metrics_counts import Counting
-from capataz.lens.spans import Spans
+from capataz.lens.spans import SpanRecord, Spans
 from capataz.lens.spans_marks import Masking
 from capataz.lens.spans_names import SCHEMA_URL, Semconv
 from capataz.mistakes import Misuse
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 MOST_RUNS = 10_000
 """Runs followed at once. One that is forgotten is folded anew from its log when it is next taken up."""
 SCOPE = "capataz"
+MOST_HELD = 32
+"""Spans that wait to be handed over, at most: less than a millisecond's work."""
+LATEST = 0.2
+"""Seconds for which they do."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +75,8 @@ class OpenTelemetry:
         self._content, self._mask, self._own = content, mask or _own_mask(), mask is not None
         self._semconv: Semconv = semconv
         self._runs: OrderedDict[str, _Watched] = OrderedDict()
+        self._held: list[tuple[SpanRecord, Trail | None, SpanContext | None]] = []
+        self._flushing = False
 
     def __repr__(self) -> str:
         return f"OpenTelemetry(content={self._content}, semconv={self._semconv!r})"
@@ -88,15 +97,17 @@ class OpenTelemetry:
         if isinstance(event.fact, RunStarted):
             self._place(watched)
         agent = watched.spans.agent
-        for count in watched.counting.fold(event):
+        counts = watched.counting.fold(event)
+        for count in counts:
             self._meters.count(count, agent)
-        for record in records:
-            self._meters.measure(record)
-            self._exporting.export(record, watched.trail, watched.above)
+        self._held += [(record, watched.trail, watched.above) for record in records]
         if isinstance(event.fact, (ToolStarted, ToolFinished, ToolFailed)):
             self._surround(watched, event)
         if not watched.spans.open:
+            self.flush()
             self._forget_old()
+        elif counts or records:
+            self._flush_soon()
 
     def recall(self, run: str, events: Sequence[Event]) -> None:
         """A run is taken up from its log: what is told of it from now on goes on from there. Exports nothing."""
@@ -106,6 +117,26 @@ class OpenTelemetry:
             watched.counting.fold(event)
         if watched.spans.run is not None:
             self._place(watched)
+
+    def flush(self) -> None:
+        """Hand over what is held."""
+        self._flushing = False
+        held, self._held = self._held, []
+        for record, trail, above in held:
+            self._meters.measure(record)
+            self._exporting.export(record, trail, above)
+        self._meters.flush()
+
+    def _flush_soon(self) -> None:
+        """In a moment, or at once: where much is held, and where no loop runs that could come back to it."""
+        if len(self._held) >= MOST_HELD:
+            self.flush()
+        elif not self._flushing:
+            try:
+                asyncio.get_running_loop().call_later(LATEST, self.flush)
+                self._flushing = True
+            except RuntimeError:
+                self.flush()
 
     def _begin(self, run: str) -> _Watched:
         known = self._runs.pop(run, None)

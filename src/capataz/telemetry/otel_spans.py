@@ -45,14 +45,19 @@ class Trail:
     _known: dict[str, SpanContext] = field(default_factory=dict[str, SpanContext])
 
     def of(self, key: str) -> SpanContext:
-        """The identity of the span with this key. A few are kept: parents are asked for again and again."""
+        """The identity of the span with this key."""
+        trace = self.trace
+        return self._known.get(key) or SpanContext(
+            trace.trace_id, span_id(key), False, trace.trace_flags, trace.trace_state
+        )
+
+    def above(self, key: str) -> SpanContext:
+        """The same for a span that has others below it. A few are kept: it is asked for again and again."""
         found = self._known.get(key)
         if found is None:
             if len(self._known) > _KEPT:
                 self._known.clear()
-            trace = self.trace
-            found = SpanContext(trace.trace_id, span_id(key), False, trace.trace_flags, trace.trace_state)
-            self._known[key] = found
+            found = self._known[key] = self.of(key)
         return found
 
 
@@ -86,7 +91,7 @@ class Exporting:
         tracer = self._tracer
         if tracer is None or trail is None or not trail.trace.trace_flags.sampled:
             return
-        parent = above if record.parent is None else trail.of(record.parent)
+        parent = above if record.parent is None else trail.above(record.parent)
         links = (Link(trail.of(record.link)),) if record.link is not None else ()
         span = ReadableSpan(
             name=record.name,

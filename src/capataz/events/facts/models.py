@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from capataz.events.values import Call, Fault, Opaque, Purpose, Usage
+from capataz.events.values import JSON, Call, Fault, Opaque, Purpose, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class ModelCallStarted:
     """The most it can use: the bytes sent and the largest output."""
     endpoint: str = ""
     """The provider, or "provider at address"."""
+    settings: Mapping[str, JSON] | None = None
+    """What was asked for beside the history, where anything was: temperature, max_tokens, top_p, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class ModelReplied:
     first_byte: float | None = None
     written: tuple[str, ...] = ()
     """Names of tools whose calls were written as text instead of being asked for: they were not run."""
+    response: str = ""
+    """The provider's own name for this answer, where it gives one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class MessagesReader:
     _blocks: dict[int, _Block] = field(default_factory=dict[int, _Block])
     _usage: dict[str, JSON] = field(default_factory=dict[str, JSON])
     _stop: str = ""
-    _model: str = ""
+    _message: dict[str, JSON] = field(default_factory=dict[str, JSON])
     _refusal: str = ""
     _fault: Fault | None = None
 
@@ -83,7 +83,7 @@ class MessagesReader:
                 block.ended = True
         elif kind == "message_start":
             message = obj(chunk.get("message"))
-            self._model = text(message.get("model"))
+            self._message = message
             self._count(message.get("usage"))
         elif kind == "message_delta":
             self._end(chunk)
@@ -128,7 +128,7 @@ class MessagesReader:
             [block.whole() for block in blocks],
             self._stop,
             self._usage,
-            self._model,
+            self._message,
             [call for call in raw if call is not None],
             self._refusal,
         )
@@ -158,8 +158,7 @@ def messages_whole(body: bytes, profile: Profile, request: ModelRequest | None =
         if block.get("type") == "tool_use"
     ]
     refusal = text(obj(answer.get("stop_details")).get("explanation"))
-    usage, model = obj(answer.get("usage")), text(answer.get("model"))
-    return _reply(asked(request), profile, blocks, stop, usage, model, calls, refusal)
+    return _reply(asked(request), profile, blocks, stop, obj(answer.get("usage")), answer, calls, refusal)
 
 
 def _written(value: JSON) -> str:
@@ -172,7 +171,7 @@ def _reply(
     blocks: list[dict[str, JSON]],
     stop: str,
     usage: dict[str, JSON],
-    model: str,
+    message: dict[str, JSON],
     calls: list[RawCall],
     refusal: str,
 ) -> Reply:
@@ -188,7 +187,8 @@ def _reply(
         [] if end == "refusal" else calls,
         end,
         messages_usage(usage),
-        model=model,
+        id=text(message.get("id")),
+        model=text(message.get("model")),
         thinking="".join(thinking),
         opaque=opaque(profile.name, kept, always=end == "pause"),
     )

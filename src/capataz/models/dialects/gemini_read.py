@@ -40,6 +40,7 @@ class GeminiReader:
     _stop: str = ""
     _why: str = ""
     _model: str = ""
+    _id: str = ""
     _fault: Fault | None = None
 
     def feed(self, event: str, data: bytes) -> None:
@@ -55,6 +56,7 @@ class GeminiReader:
 
     def take(self, chunk: dict[str, JSON]) -> None:
         self._model = text(chunk.get("modelVersion")) or self._model
+        self._id = text(chunk.get("responseId")) or self._id
         self._usage.update(
             {name: value for name, value in obj(chunk.get("usageMetadata")).items() if value is not None}
         )
@@ -108,6 +110,7 @@ class GeminiReader:
             [] if stop == "filter" else calls,
             stop,
             gemini_usage(self._usage),
+            id=self._id,
             model=self._model,
             thinking="".join(thinking),
             opaque=opaque(self.profile.name, _tidy(kept)),

@@ -55,6 +55,7 @@ class ChatReader:
     _stop: str = ""
     _usage: JSON = None
     _model: str = ""
+    _id: str = ""
     _fault: Fault | None = None
 
     def feed(self, event: str, data: bytes) -> None:
@@ -74,7 +75,7 @@ class ChatReader:
         elif obj(chunk.get("x_groq")).get("usage"):
             self._usage = obj(chunk["x_groq"])["usage"]
         if not self._model:
-            self._model = text(chunk.get("model"))
+            self._model, self._id = text(chunk.get("model")), text(chunk.get("id"))
         for choice in objects(chunk.get("choices"))[:1]:
             if choice.get("error"):
                 self._fault = classify_stream_error(self.profile.name, choice)
@@ -153,6 +154,7 @@ class ChatReader:
             calls,
             stop,
             chat_usage(self._usage),
+            id=self._id,
             model=self._model,
             thinking="".join(self._thinking),
             opaque=_opaque(self.profile, self._kept),
@@ -198,6 +200,7 @@ def _choice(choice: dict[str, JSON], answer: dict[str, JSON], profile: Profile, 
         calls,
         stop,
         usage,
+        id=text(answer.get("id")),
         model=text(answer.get("model")),
         thinking="".join(thinking),
         opaque=_opaque(profile, kept),

@@ -13,6 +13,7 @@ from capataz.models.dialects.base import Profile
 from capataz.ports import ModelRequest
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_TOLD = ("top_p", "top_k", "frequency_penalty", "presence_penalty", "seed")
 
 
 def known(request: ModelRequest, profile: Profile) -> Capabilities:
@@ -40,6 +41,18 @@ def cap(request: ModelRequest) -> int | None:
         return request.max_output
     given = [request.extra[name] for name in CAPS if name in request.extra]
     return next((value for value in given if isinstance(value, int)), None)
+
+
+def asked_for(request: ModelRequest) -> dict[str, JSON] | None:
+    """What the caller wants of the sampling, under the names of the GenAI conventions; None where it is all usual."""
+    stop = request.extra.get("stop", request.extra.get("stop_sequences"))
+    wanted: dict[str, JSON] = {
+        "temperature": request.temperature,
+        "max_tokens": cap(request),
+        **{name: request.extra.get(name) for name in _TOLD},
+        "stop_sequences": [stop] if isinstance(stop, str) else stop,
+    }
+    return {name: value for name, value in wanted.items() if value is not None} or None
 
 
 def sample(made: dict[str, JSON], able: Capabilities, model: str, reasons: bool, notes: MutableSequence[str]) -> None:

@@ -43,6 +43,7 @@ def reply(
     stop: str,
     usage: Usage,
     *,
+    id: str = "",
     model: str = "",
     thinking: str = "",
     opaque: Opaque | None = None,
@@ -75,6 +76,7 @@ def reply(
         opaque,
         None,
         (*warnings, lost) if lost else warnings,
+        id,
     )
 
 

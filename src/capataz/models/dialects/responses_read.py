@@ -105,6 +105,7 @@ def _reply(answer: dict[str, JSON], profile: Profile, request: ModelRequest | No
         calls,
         stop,
         usage,
+        id=text(answer.get("id")),
         model=model,
         thinking="\n\n".join(thinking),
         opaque=opaque(profile.name, kept),
