@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from capataz import Agent, Answered, App, Completed, tool
 from capataz.events.facts import Call, Fault, ModelCallFailed, ToolFinished, Usage
+from capataz.memory.message import Message
+from capataz.models.masking import LARGE, Masking
 from capataz.ports import ModelRequest, Reply
 from capataz.privacy.mask import Mask
+from capataz.privacy.pseudonyms import Pseudonyms
 from capataz.stores.memory import MemoryStore
 from capataz.testing.scripted import FakeChance, FakeClock, ScriptedModel, calls, says
 from tests.runtime.conftest import World
@@ -162,3 +166,31 @@ async def test_declarations_of_tools_and_parameters_are_masked_too(world: World)
     assert MAIL not in seen[0]
     assert "ana@example.com" not in seen[0]
     assert SECRET not in seen[0]
+
+
+def asking(text: str) -> ModelRequest:
+    return ModelRequest("small", "", [Message("user", text)])
+
+
+async def test_a_huge_text_is_masked_while_the_event_loop_goes_on_beating() -> None:
+    text = f"Nothing but words, 12 or 13 of them, and {MAIL}. " * 40_000
+    assert len(text) > 20 * LARGE
+    masking = Masking(Mask(), Pseudonyms())
+    work = asyncio.create_task(masking.leaving(asking(text)))
+    beats = 0
+    while not work.done():
+        await asyncio.sleep(0.005)
+        beats += 1
+    assert beats > 10  # on the loop it would be one
+    assert (await work).history[0].text == Mask().text(text, Pseudonyms(), foreign=True)
+
+
+async def test_placeholders_of_one_conversation_are_given_out_by_one_at_a_time() -> None:
+    shared, turn = Pseudonyms(), asyncio.Lock()
+    large = "".join(f"{number}@example.org says so. " for number in range(LARGE // 20))
+    first = asyncio.create_task(Masking(Mask(), shared, (), turn).leaving(asking(large)))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(Masking(Mask(), shared, (), turn).leaving(asking("last@example.org")))
+    await asyncio.sleep(0)
+    first.cancel()  # nobody waits for it any more, and it is finished all the same before the second begins
+    assert (await second).history[0].text == f"<EMAIL_{LARGE // 20 + 1}>"

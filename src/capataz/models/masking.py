@@ -3,10 +3,12 @@
 Everybody who calls a model goes through this on the way out: the loop, the closing call, the compressor, a judge.
 Personal data become placeholders that stay the same for a conversation, secrets become words that nobody can undo.
 Each message is masked once: the same object goes out again with the next call, so that it is not encoded twice either.
+What is large is masked beside the event loop, whose heartbeats and other runs must never wait for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +21,9 @@ from capataz.ports import ModelRequest, RawCall, Reply, ToolSpec
 from capataz.privacy.mask import Mask
 from capataz.privacy.pseudonyms import Pseudonyms
 
+LARGE = 100_000
+"""Characters that are masked on the event loop at most: some 20 ms of work."""
+
 
 @dataclass(slots=True)
 class Masking:
@@ -28,9 +33,29 @@ class Masking:
     pseudonyms: Pseudonyms
     sealed: Collection[str] = ()
     """Tools that are given the placeholders, not what they stand for."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while placeholders are given out: those who share the `pseudonyms` share it."""
     _seen: list[tuple[Message, Message]] = field(default_factory=list[tuple[Message, Message]])
     _system: tuple[str, str] = ("", "")
     _tools: tuple[Sequence[ToolSpec], Sequence[ToolSpec]] = ((), ())
+
+    async def leaving(self, request: ModelRequest) -> ModelRequest:
+        """The request as it may leave. A large one nobody waits for any more is finished before the next begins."""
+        if self._unseen(request) <= LARGE and not self.turn.locked():
+            return self.outgoing(request)
+        await self.turn.acquire()
+        work = asyncio.ensure_future(asyncio.to_thread(self.outgoing, request))
+        work.add_done_callback(lambda _: self.turn.release())
+        return await asyncio.shield(work)
+
+    def _unseen(self, request: ModelRequest) -> int:
+        """Characters that have not been masked yet."""
+        system = 0 if request.system == self._system[0] else len(request.system)
+        return system + sum(
+            len(message.text) + len(message.thinking) + sum(len(str(call.arguments)) for call in message.calls)
+            for place, message in enumerate(request.history)
+            if place >= len(self._seen) or self._seen[place][0] is not message
+        )
 
     def outgoing(self, request: ModelRequest) -> ModelRequest:
         """The request as it may leave."""

@@ -11,6 +11,7 @@ keeps the number from being used; after that, in a text from outside, it is disg
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NoReturn
 
@@ -23,6 +24,10 @@ _TEXT = "text"
 
 SHORTEST = 5
 """Characters a value must have to be recognised, later, where no rule would find it."""
+
+_GAP = re.compile(r"[_ \-][1-9]")
+_AROUND = 64
+"""Characters a look-alike may take on either side of its number."""
 
 _NUMBER_BEFORE = re.compile(r"(?:(\\*)\"\s{0,4}:\s{0,4}|[\[,:]\s{0,64})\Z")
 _NUMBER_AFTER = re.compile(r"\s*[,}\]]")
@@ -69,6 +74,15 @@ def _lookalike(labels: tuple[str, ...]) -> re.Pattern[str]:
         rf"|(?<![\w<])(?P<shut>(?i:{word})){gap}(?P<shutting>[1-9][0-9]{{0,8}})\s?{closing}"
         rf"|(?<![\w<])(?P<bare>{word})_(?P<barely>[1-9][0-9]{{0,8}})(?!\w)"
     )
+
+
+@lru_cache(maxsize=64)
+def _endings(labels: tuple[str, ...]) -> tuple[frozenset[str], re.Pattern[str], int]:
+    """What stands before the gap and the number: the last letter, the last word, and how far that reaches."""
+    lasts = [name.rpartition("_")[2] for name in labels]
+    letters = frozenset("\\") | {letter for last in lasts for letter in (last[-1:], last[-1:].lower())}
+    shape = re.compile(rf"(?:{'|'.join(map(re.escape, lasts))})\\?\Z", re.IGNORECASE)
+    return letters, shape, max(map(len, lasts)) + 3
 
 
 class Pseudonyms:
@@ -120,7 +134,7 @@ class Pseudonyms:
         alike = self._alike(text, found, foreign)
         for hit in found:
             self._instead(text, hit, one_way)
-        known = self._known(text, found, alike)
+        known = self._known(text, found, alike) if self._values else []
         pieces: list[str] = []
         last = 0
         for hit in sorted([*found, *known, *(hit for hit in alike if hit.kind)]):
@@ -143,7 +157,7 @@ class Pseudonyms:
         """Look-alikes, with a kind where they must be disguised; numbers not yet given out are kept from use."""
         out: list[Found] = []
         index = 0
-        for match in _lookalike(self._labels).finditer(text):
+        for match in self._placeholders(text):
             while index < len(found) and found[index].end <= match.start():
                 index += 1
             if index < len(found) and found[index].start < match.end():
@@ -153,6 +167,21 @@ class Pseudonyms:
                 self._reserved.add(name)
             out.append(Found(*match.span(), _TEXT if foreign and name in self._values else ""))
         return out
+
+    def _placeholders(self, text: str) -> Iterator[re.Match[str]]:
+        """What looks like a placeholder: looked for only around its word and number, as the whole pattern is slow."""
+        last = 0
+        lookalike, (letters, word, reach) = _lookalike(self._labels), _endings(self._labels)
+        for gap in _GAP.finditer(text):
+            at = gap.end()
+            if at <= last or text[at - 3 : at - 2] not in letters:
+                continue
+            if word.search(text, max(0, at - reach), gap.start()) is None:
+                continue
+            match = lookalike.search(text, max(last, at - _AROUND), at + _AROUND)
+            if match is not None and match.start() < at <= match.end():
+                last = match.end()
+                yield match
 
     def _known(self, text: str, found: list[Found], alike: list[Found]) -> list[Found]:
         """Values given out before, where no rule found them this time; the longest first."""

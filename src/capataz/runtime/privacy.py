@@ -6,6 +6,7 @@ fold over the texts that left: a fresh process that sends the same texts again g
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Collection
@@ -28,16 +29,19 @@ class Privacy:
 
     mask: Mask
     secrets: Mask
-    _threads: OrderedDict[str, Pseudonyms] = field(default_factory=OrderedDict[str, Pseudonyms])
+    _threads: OrderedDict[str, tuple[Pseudonyms, asyncio.Lock]] = field(
+        default_factory=OrderedDict[str, tuple[Pseudonyms, asyncio.Lock]]
+    )
 
     def masking(self, started: RunStarted, sealed: Collection[str]) -> Masking:
         """The masking of one run, with the placeholders of its conversation or root task."""
-        return Masking(self.mask, self._pseudonyms(started.conversation or started.root or started.run), sealed)
+        pseudonyms, turn = self._thread(started.conversation or started.root or started.run)
+        return Masking(self.mask, pseudonyms, sealed, turn)
 
-    def _pseudonyms(self, thread: str) -> Pseudonyms:
+    def _thread(self, thread: str) -> tuple[Pseudonyms, asyncio.Lock]:
         known = self._threads.get(thread)
         if known is None:
-            known = self._threads[thread] = Pseudonyms()
+            known = self._threads[thread] = (Pseudonyms(), asyncio.Lock())
             while len(self._threads) > KEPT_THREADS:
                 self._threads.popitem(last=False)
         self._threads.move_to_end(thread)
