@@ -11,7 +11,8 @@ from capataz.ports import Job, KeptSpan
 from capataz.runtime.erasing import erase, sweep
 from capataz.stores.postgres import PostgresStore
 from capataz.stores.sealing import SHOWN, Seal
-from tests.stores.test_erasure import SAID, driven, hold
+from tests.distributed.test_postgres_conversations import everything
+from tests.stores.test_erasure import SAID, conversed, driven, hold
 
 KEY = "A" * 43 + "="
 
@@ -41,6 +42,11 @@ async def test_retention_leaves_what_is_young_or_not_over(database: str) -> None
     with pytest.raises(StoreError, match="not over"):
         await erase(store, "open")
     await store.close()
+
+
+async def test_what_its_conversation_keeps_of_an_erased_run_goes_too(database: str) -> None:
+    await conversed(PostgresStore(database))
+    assert "Ana P" not in everything(database)
 
 
 async def test_the_spans_of_a_run_go_with_what_it_said(database: str) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from capataz import Agent, App, ToolContext, tool
 from capataz.events.codec import decode, encode
-from capataz.events.facts import Call, Event, ModelReplied, RunStarted, ToolFinished
+from capataz.events.facts import Call, Event, ModelReplied, RunEnded, RunStarted, ToolFinished
 from capataz.guards.catalogue import default_guards
 from capataz.guards.watch import Watch
 from capataz.kernel.evolve import fold
 from capataz.kernel.state import Rules
-from capataz.mistakes import Misuse, NotFound, StoreError
+from capataz.memory.conversation import Told
+from capataz.mistakes import Misuse, NotFound, Sealed, StoreError
 from capataz.policy.policy import Policy
 from capataz.ports import Store
 from capataz.privacy.erase import MARK, digest, erased, is_erased
@@ -85,6 +87,47 @@ async def test_the_same_where_everything_is_encrypted(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "capataz.db", seal=Seal((key,)))
     await hold(store, await driven(store))
     await store.close()
+
+
+async def conversed(store: Any) -> None:
+    """Two runs of a conversation, with a summary of both; the first is erased."""
+    async with App(store) as app:
+        agent = Agent("clerk", ScriptedModel("Hello, Ana Pérez", "Hello again, Ben"), role="talking")
+        first = await agent.arun("I am Ana Pérez", app=app, conversation="c")
+        second = await agent.arun("I am Ben", app=app, conversation="c")
+        await store.conversations().leave("c", second.run, Told("Hello again, Ben", "Ana Pérez and Ben", 2))
+        await erase(store, second.run)
+        thread, said = await app.conversations.read("c")
+        assert (thread.summary, len(said)) == ("Ana Pérez and Ben", 4), "it does not hold what was erased"
+        assert [item.text for item in said[:2]] == ["I am Ana Pérez", "Hello, Ana Pérez"]
+        await erase(store, first.run)
+        thread, said = await app.conversations.read("c")
+        assert (thread.summary, thread.summarised) == ("", 2)
+        assert all(item.text.startswith(MARK) for item in said)
+        assert (await agent.arun("who am I?", app=app, conversation="c")).name == "answered"
+
+
+async def test_what_its_conversation_keeps_of_an_erased_run_goes_too(tmp_path: Path) -> None:
+    await conversed(SqliteStore(tmp_path / "capataz.db"))
+    raw = await asyncio.to_thread(lambda: b"".join(path.read_bytes() for path in tmp_path.iterdir()))
+    assert "Ana Pérez".encode() not in raw
+
+
+async def test_what_cannot_be_erased_as_a_whole_is_left_whole(tmp_path: Path) -> None:
+    """A part of it was written with a key that is not there."""
+    key = "A" * 43 + "="
+    readable, sealed = SqliteStore(tmp_path / "capataz.db"), SqliteStore(tmp_path / "capataz.db", seal=Seal((key,)))
+    for store, run in ((readable, "r"), (sealed, "child")):
+        lease = await store.claim(run, "w")
+        ended = [Event(0, 1.0, RunStarted(run, "a", "secret", root="r")), Event(1, 2.0, RunEnded("answered", "x"))]
+        await store.append(lease, 0, ended)
+    with pytest.raises(Sealed):
+        await erase(readable, "r")
+    assert "secret" in str(await readable.read("r"))
+    assert (await erase(sealed, "r")).runs == 2
+    assert "secret" not in str(await sealed.read("r"))
+    await readable.close()
+    await sealed.close()
 
 
 async def test_a_run_that_is_not_over_is_left_alone(tmp_path: Path) -> None:

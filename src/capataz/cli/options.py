@@ -9,7 +9,8 @@ import click
 store = click.option(
     "--store",
     metavar="URL",
-    help="Where runs are kept: sqlite:///file.db. Without it CAPATAZ_STORE, else sqlite:///capataz.db.",
+    help="Where runs are kept: sqlite:///file.db or postgresql://host/database. Without it CAPATAZ_STORE, else "
+    "sqlite:///capataz.db.",
 )
 policy = click.option(
     "--policy",

@@ -6,8 +6,7 @@ waits for the dead. A run of the queue is alive as long as its job is; any other
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from capataz.events.facts import Said
 from capataz.memory.conversation import Arrived, Entered, Thread, Told
 from capataz.mistakes import NotFound
 from capataz.stores.sealing import Seal
-from capataz.stores.shared import Database
+from capataz.stores.shared import Database, as_whole
 
 _MAKE = (
     "INSERT INTO conversation (conversation, agent, tenant, person, created_at, changed_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -68,21 +67,8 @@ def arrive(connection: Database, seal: Seal, now: float, message: Arrived) -> st
 
 
 def enter(connection: Database, seal: Seal, now: float, conversation: str, run: str, lease: float) -> Entered | None:
-    with _whole(connection):
+    with as_whole(connection):
         return _enter(connection, seal, now, conversation, run, lease)
-
-
-@contextmanager
-def _whole(connection: Database) -> Generator[None]:
-    """What is refused half-way has changed nothing: others may be in the same transaction."""
-    connection.execute("SAVEPOINT whole")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK TO whole")
-        raise
-    finally:
-        connection.execute("RELEASE whole")
 
 
 def _enter(connection: Database, seal: Seal, now: float, conversation: str, run: str, lease: float) -> Entered | None:

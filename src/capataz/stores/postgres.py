@@ -19,11 +19,11 @@ from capataz.stores import conversation_tables, postgres_tables as tables
 from capataz.stores.account_tables import Hold
 from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import Now, SqlConversations
+from capataz.stores.erasing import SqlErasures
 from capataz.stores.fence import check_positions, refuse_own
-from capataz.stores.postgres_erasing import PostgresErasures
 from capataz.stores.postgres_queue import PostgresSentQueue, place_of_job
 from capataz.stores.postgres_server import Connection, place
-from capataz.stores.postgres_shared import moment, whole
+from capataz.stores.postgres_shared import moment, perform
 from capataz.stores.postgres_thread import Hands, Once, Patience
 from capataz.stores.rekey import rekey
 from capataz.stores.sealing import OPEN, Seal
@@ -90,7 +90,7 @@ class PostgresStore:
             return conversation_tables.erase(connection, now(connection), conversation, logs=True)
 
         alone = (f"conversation {conversation}",)
-        return await self._readers.submit("erase a conversation from", Once(partial(whole, work=work, alone=alone)))
+        return await self._readers.submit("erase a conversation from", Once(partial(perform, work=work, alone=alone)))
 
     def accounts(self) -> SqlAccounts:
         """The balances in the same database."""
@@ -108,9 +108,9 @@ class PostgresStore:
         """
         return await rekey(self._shared, seal, place_of_job)
 
-    def erasures(self) -> PostgresErasures:
-        """Takes what was said out of logs that are over."""
-        return PostgresErasures(self._perform, self.seal)
+    def erasures(self) -> SqlErasures:
+        """Takes what was said out of logs that are over. The old bytes leave the disk as after `rekey`."""
+        return SqlErasures(self._shared, self.seal, str.encode, locking=" FOR UPDATE")
 
     async def claim(self, run: str, owner: str) -> Lease:
         return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
@@ -148,7 +148,7 @@ class PostgresStore:
     async def _shared(
         self, doing: str, work: Callable[[Database], T], reads: bool = False, alone: Sequence[str] = ()
     ) -> T:
-        return await self._readers.submit(doing, partial(whole, work=work, alone=alone))
+        return await self._readers.submit(doing, partial(perform, work=work, alone=alone))
 
     async def close(self) -> None:
         await self._writer.stop()

@@ -48,7 +48,7 @@ def lock(connection: Connection, names: Iterable[str]) -> None:
         connection.execute(_LOCK, (numbers,))
 
 
-def whole(connection: Connection, work: Callable[[Database], T], alone: Sequence[str]) -> T:
+def perform(connection: Connection, work: Callable[[Database], T], alone: Sequence[str]) -> T:
     """The work as one transaction, or as a part of the one there is."""
     with connection.transaction():
         lock(connection, alone)

@@ -6,7 +6,8 @@ them sees to it that nobody else works on the same at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -40,3 +41,16 @@ class Perform(Protocol):
     def __call__(
         self, doing: str, work: Callable[[Database], T], reads: bool = False, alone: Sequence[str] = ()
     ) -> Awaitable[T]: ...
+
+
+@contextmanager
+def as_whole(connection: Database) -> Generator[None]:
+    """What is refused half-way has changed nothing: others may be in the same transaction."""
+    connection.execute("SAVEPOINT whole")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK TO whole")
+        raise
+    finally:
+        connection.execute("RELEASE whole")

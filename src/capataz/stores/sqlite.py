@@ -25,13 +25,13 @@ from capataz.stores import conversation_tables, sqlite_tables as tables
 from capataz.stores.account_tables import Hold, admit
 from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import Now, SqlConversations
+from capataz.stores.erasing import SqlErasures
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.queue import SqlQueue, Work, place_of_job
 from capataz.stores.rekey import rekey
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
-from capataz.stores.sqlite_erasing import SqliteErasures
 from capataz.stores.sqlite_file import Synchronous, compact, empty_write_ahead, open_file
 from capataz.stores.sqlite_thread import Hand
 
@@ -80,7 +80,7 @@ class SqliteStore:
             return conversation_tables.erase(connection, now(connection), conversation, logs=True)
 
         runs = await self._thoroughly("erase a conversation from", work)
-        await asyncio.to_thread(empty_write_ahead, self.path, self._busy)
+        await self._emptied()
         return runs
 
     async def _thoroughly(
@@ -92,7 +92,7 @@ class SqliteStore:
             connection.execute("PRAGMA secure_delete = 1")
             return work(connection)
 
-        return await self._writer.submit(doing, thorough)
+        return await self._perform(doing, thorough, reads)
 
     async def rekey(self, seal: Seal) -> int:
         """Write everything that is kept anew under another seal, which has the old keys too; how many texts."""
@@ -100,9 +100,12 @@ class SqliteStore:
         await asyncio.to_thread(compact, self.path, self._busy)
         return count
 
-    def erasures(self) -> SqliteErasures:
+    def erasures(self) -> SqlErasures:
         """Takes what was said out of logs that are over."""
-        return SqliteErasures(self._perform, self.seal, partial(empty_write_ahead, self.path, self._busy))
+        return SqlErasures(self._thoroughly, self.seal, str, after=self._emptied)
+
+    async def _emptied(self) -> None:
+        await asyncio.to_thread(empty_write_ahead, self.path, self._busy)
 
     def spans(self) -> SqlSpans:
         """Where spans of other runtimes are kept, in the same file."""

@@ -26,7 +26,7 @@ async def take(request: Request) -> Response:
     """Spans in; answered with success once they are durable, so that the sender stops sending them."""
     site, caller = site_of(request), require(request, "operate")
     if site.receiver is None:
-        return problem(503, "This store cannot keep spans", "serve from a SQLite store to receive them")
+        return problem(503, "This store cannot keep spans", "serve from a SQLite file or PostgreSQL to receive them")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (PROTOBUF, JSON_TYPE):
         return problem(415, "", f"send {PROTOBUF} or {JSON_TYPE}")
