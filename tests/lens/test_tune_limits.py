@@ -12,7 +12,9 @@ from capataz.guards.catalogue import default_guards
 from capataz.guards.limits import DEFAULTS, LIMITS, Limit
 from capataz.guards.watch import Watch
 from capataz.lens.replay import replay
-from capataz.lens.tune import COUNTS, Curves, Point, Prober, Trial, choose, chosen_thresholds, told_at
+from capataz.lens.tune import COUNTS, LOOKS, WAITS, Curves, Point, Prober, Trial, Users, told_at
+from capataz.lens.tune_choose import choose, chosen_thresholds
+from capataz.policy.policy import Policy
 from capataz.testing.scripted import given
 
 PROBER = Prober()
@@ -166,3 +168,104 @@ def test_a_run_of_unknown_outcome_is_only_counted() -> None:
     told = Curves()
     told.add(run(*same(9)), None, PROBER)
     assert (told.unknown, told.good, told.failed, told.whole) == (1, 0, 0, {})
+
+
+# ── polls, and single tools ──────────────────────────────────────────────────────────────────────────────
+
+
+def polled(looks: int, pause: float, tool: str = "job") -> list[Event]:
+    """So many equal looks at one thing; without a pause the record has no times."""
+    events: list[Event] = []
+    for turn in range(1, looks + 1):
+        call = Call(turn, 0, f"c{turn}", tool, {"id": 1}, "poll")
+        for fact in (ModelReplied(turn, 1, "", (call,), "calls"), ToolFinished(call, {"state": "queued"})):
+            events.append(Event(len(events), pause * turn, fact))
+    return events
+
+
+def test_every_time_of_a_poll_is_tried_in_one_go() -> None:
+    places = PROBER.places(polled(61, pause=60))
+    for setting in ("poll_budget", "tools.job.poll_budget"):
+        cut = {wait: places.get((setting, "poll", wait)) for wait in WAITS}
+        assert all(cut[wait] is not None for wait in WAITS if 18 * 60 <= wait <= 3_600)
+        assert all(cut[wait] is None for wait in WAITS if wait > 3_600)
+    assert ("poll_looks_blind", "poll", 21) not in places
+    for stop, watch in ((900, DEFAULTS), (2_700, DEFAULTS.with_limits({"poll_budget": Limit(1_800, 2_700)}))):
+        live = replay(polled(61, pause=60), Watch(default_guards(watch))).cut
+        assert live is not None
+        assert places["poll_budget", "poll", stop] == live.place
+
+
+def test_where_a_record_has_no_times_the_looks_are_tried() -> None:
+    places = PROBER.places(polled(40, pause=0))
+    assert {count for setting, _, count in places if setting == "poll_looks_blind"} == {n for n in LOOKS if n <= 40}
+    assert not any(setting.endswith("poll_budget") for setting, _, _ in places)
+
+
+def test_a_poll_that_has_a_time_of_its_own_says_nothing_of_the_others() -> None:
+    own = DEFAULTS.with_limits({"tools.job.poll_budget": Limit(1_200, 1_800)})
+    places = Prober(own).places(polled(61, pause=60))
+    assert {setting for setting, _, _ in places} == {"tools.job.poll_budget"}
+
+
+def used(drawn: Curves, tool: str, kind: str, good: int = 100, failed: int = 50) -> Curves:
+    drawn.users[tool] = Users(good, failed, {kind})
+    return drawn
+
+
+def test_a_poll_is_given_the_time_good_runs_need() -> None:
+    drawn = Curves(good=1000, failed=1000, calls=10_000)
+    drawn.whole["poll_budget"] = {wait: Point(9 if wait <= 900 else 0, 50, 800) for wait in WAITS}
+    (changed,) = (one for one in choose(drawn, DEFAULTS, 2) if one.chosen != one.now)
+    assert (changed.setting, changed.chosen) == ("poll_budget", Limit(1_200, 1_800))
+    assert chosen_thresholds(DEFAULTS, [changed]).poll_budget == 1_200.0
+
+
+def test_one_tool_is_made_stricter_than_its_class_where_only_it_loops() -> None:
+    drawn = used(curves(repeats__read={3: (9, 90, 900), 4: (6, 80, 800), 5: (0, 70, 300)}), "crm.find", "read")
+    drawn.whole["tools.crm.find.repeat"] = {
+        count: Point(0, 60, {3: 800, 4: 700, 5: 300}.get(count, 0)) for count in COUNTS
+    }
+    (changed,) = (one for one in choose(drawn, DEFAULTS, 2) if one.chosen != one.now)
+    assert (changed.setting, changed.now, changed.chosen) == ("tools.crm.find.repeat", Limit(3, 5), Limit(2, 3))
+    chosen = chosen_thresholds(DEFAULTS, [changed])
+    assert chosen.tool("crm.find").repeat == Limit(2, 3)
+    assert chosen.repeats == DEFAULTS.repeats
+
+
+def test_one_tool_is_let_be_where_its_limit_cuts_good_runs_and_saves_nothing() -> None:
+    drawn = used(curves(repeats__read={5: (3, 70, 900), 8: (3, 70, 900)}), "draw", "read")
+    drawn.whole["tools.draw.repeat"] = {count: Point(3 if count < 8 else 0, 1, 2) for count in COUNTS}
+    (changed,) = (one for one in choose(drawn, DEFAULTS, 4) if one.chosen != one.now)
+    assert (changed.setting, changed.chosen) == ("tools.draw.repeat", Limit(3, 8))
+
+
+@pytest.mark.parametrize(
+    ("good", "failed", "kinds"), [(29, 50, {"read"}), (100, 9, {"read"}), (100, 50, {"read", "exec"})]
+)
+def test_a_tool_that_few_runs_used_or_that_is_of_many_classes_stays_with_its_class(
+    good: int, failed: int, kinds: set[str]
+) -> None:
+    drawn = curves(repeats__read={3: (0, 90, 900), 4: (0, 80, 900), 5: (0, 70, 900)})
+    drawn.users["find"] = Users(good, failed, kinds)
+    drawn.whole["tools.find.repeat"] = {count: Point(0, 60, 900 - 100 * count) for count in COUNTS}
+    assert [one for one in choose(drawn, DEFAULTS, 4) if one.chosen != one.now] == []
+
+
+def test_what_a_tool_by_itself_would_do_is_what_a_policy_with_it_does() -> None:
+    events = run(*same(9))
+    places = PROBER.places(events)
+    for stop in COUNTS:
+        limits = DEFAULTS.with_limits({"tools.do_read.repeat": Limit(told_at(3, stop), stop)})
+        live = replay(events, Watch(default_guards(limits))).cut
+        assert places.get(("tools.do_read.repeat", "read", stop)) == (None if live is None else live.place)
+
+
+def test_what_is_chosen_for_tools_and_polls_is_written_and_read_back() -> None:
+    limits = {"tools.crm.find.repeat": Limit(2, 3), "tools.job.poll_budget": Limit(1_200, 1_800)}
+    limits |= {"poll_budget": Limit(300, 450), "poll_looks_blind": Limit(12, 31)}
+    policy = Policy(thresholds=DEFAULTS.with_limits(limits))
+    read = Policy.from_toml(policy.to_toml()).thresholds
+    assert read == policy.thresholds
+    assert {name: read.limit(name) for name in limits} == limits
+    assert (read.patience("job"), read.patience("other"), read.poll_looks_blind) == (1_200.0, 300.0, 31)

@@ -20,7 +20,8 @@ from capataz.cli.tuning import Part, as_given, labeller, put, read_stored, share
 from capataz.events.facts import Kind
 from capataz.ingest.parallel import Work, fold_runs
 from capataz.ingest.report import Report
-from capataz.lens.tune import Curve, Curves, Trial, choose, chosen_thresholds
+from capataz.lens.tune import Curve, Curves, Trial
+from capataz.lens.tune_choose import choose, chosen_thresholds, tools_with_enough_runs
 from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent, tuned_json
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy
@@ -204,6 +205,10 @@ def _print(tuned: Tuned, out: Console) -> None:
             if owner == kind:
                 out.print(f"\n[bold]{kind or 'no tool'}[/bold] · {setting}")
                 out.print(_plot(curve, curves, *stops[setting]))
+    for setting in tools_with_enough_runs(curves):
+        if setting in stops:
+            out.print(f"\none tool · {setting}", style="bold", markup=False)
+            out.print(_plot(curves.whole[setting], curves, *stops[setting]))
     out.print()
     out.print(_chosen(tuned))
     _together(tuned, out)

@@ -6,13 +6,17 @@ each default comes from. Nothing here may decide anything: it is data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 Class = Literal["read", "search", "write", "exec", "message"]
 """Classes that have counts; polls have a time instead."""
+
+
+POLL_CUT = 1.5
+"""A poll is told at its budget and cut at so many times of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +109,27 @@ class Thresholds:
     tools: Mapping[str, ToolLimits] = field(default_factory=dict[str, ToolLimits])
 
     def limit(self, setting: str) -> Limit:
-        """The limit of this name: "errors", or "repeats.read" for one class of tool. `KeyError` where there is none.
+        """The limit of this name: "errors", "repeats.read" for one class of tool, "tools.NAME.repeat" for one tool.
+
+        Of polls it is a time or a number of looks: "poll_budget" (seconds: told, cut), "poll_looks_blind",
+        "tools.NAME.poll_budget". `KeyError` where there is none.
 
         >>> DEFAULTS.limit("repeats.write") == REPEATS["write"], DEFAULTS.limit("stale") == DEFAULTS.stale
         (True, True)
+        >>> DEFAULTS.limit("poll_budget")
+        Limit(nudge=600, stop=900)
         """
         name, _, kind = setting.partition(".")
+        if name == "poll_looks_blind":
+            return Limit(self.poll_looks, self.poll_looks_blind)
+        if setting.endswith("poll_budget"):
+            seconds = self.patience(kind.removesuffix(".poll_budget"))
+            return Limit(round(seconds), round(POLL_CUT * seconds))
+        if name == "tools":
+            own = self.tool(kind.removesuffix(".repeat")).repeat
+            if own is None:
+                raise KeyError(setting)
+            return own
         found = self.repeats.get(kind) if name == "repeats" else getattr(self, name, None)  # type: ignore[call-overload]
         if not isinstance(found, Limit):
             raise KeyError(setting)
@@ -118,10 +137,19 @@ class Thresholds:
 
     def with_limits(self, limits: Mapping[str, Limit]) -> Thresholds:
         """These numbers with other limits, by the names `limit` knows."""
-        repeats = {name.partition(".")[2]: limit for name, limit in limits.items() if name.startswith("repeats.")}
-        others = {name: limit for name, limit in limits.items() if not name.startswith("repeats.")}
-        changes: dict[str, Any] = {**others, "repeats": {**self.repeats, **repeats}}
-        return replace(self, **changes)
+        repeats, tools = dict(self.repeats), dict(self.tools)
+        changes: dict[str, Any] = {}
+        for name, limit in limits.items():
+            head, _, rest = name.partition(".")
+            if head == "repeats":
+                repeats[rest] = limit  # type: ignore[index]
+            elif head == "tools":
+                tool, _, field_ = rest.rpartition(".")
+                value: Any = limit if field_ == "repeat" else float(limit.nudge)
+                tools[tool] = replace(tools.get(tool, NO_LIMITS), **{field_: value})
+            else:
+                changes[name] = _PLAIN.get(name, _itself)(limit)
+        return replace(self, repeats=repeats, tools=tools, **changes)
 
     def tool(self, name: str) -> ToolLimits:
         return self.tools.get(name, NO_LIMITS)
@@ -135,11 +163,22 @@ class Thresholds:
         return replace(self, tools={**declared, **self.tools}) if declared else self
 
 
+def _itself(limit: Limit) -> Limit | float:
+    return limit
+
+
+_PLAIN: Mapping[str, Callable[[Limit], Limit | float]] = {
+    "poll_budget": lambda limit: float(limit.nudge),
+    "poll_looks_blind": lambda limit: limit.stop,
+}
+"""Settings that are written as one number."""
 LIMITS: tuple[str, ...] = (
     *(f"repeats.{kind}" for kind in REPEATS),
     "unchanged_write", "revisits", "stale", "target", "reworded", "same_answer", "errors", "varied_errors",
     "shell_errors", "missing", "transient", "throttled", "empty_search", "same_text", "handoffs",
 )  # fmt: skip
 """Names of all limits that count something."""
+POLLS: tuple[str, ...] = ("poll_budget", "poll_looks_blind")
+"""Names of the limits of polls: seconds of waiting, and looks where a record has no times."""
 NO_LIMITS = ToolLimits()
 DEFAULTS = Thresholds()

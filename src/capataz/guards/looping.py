@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from capataz.events.facts import Event
 from capataz.guards.base import Advice, Signal
 from capataz.guards.canon import digest
-from capataz.guards.limits import DEFAULTS, Limit, Thresholds
+from capataz.guards.limits import DEFAULTS, POLL_CUT, Limit, Thresholds
 from capataz.guards.reading import SHOWN, Step, trim
 from capataz.guards.shared import Shared
 from capataz.guards.wording import named, ordinal
@@ -70,7 +70,7 @@ class Repeating(Shared[Visits]):
 
     def _limit(self, step: Step) -> tuple[str, Limit]:
         if (own := self.thresholds.tool(step.tool).repeat) is not None:
-            return "", own
+            return f"tools.{step.tool}.repeat", own
         if step.kind == "write" and step.changed is False:
             return "unchanged_write", self.thresholds.unchanged_write
         return f"repeats.{step.kind}", self.thresholds.repeats["read" if step.kind == "poll" else step.kind]
@@ -212,7 +212,7 @@ class Cycling(Shared[Ring]):
         if _is_waiting(members):
             needed = (self.thresholds.poll_looks - 1) * lap
             budget = self._budget(members, step.event.at - state.since[lap])
-            over = matched > needed and budget >= 1.5
+            over = matched > needed and budget >= POLL_CUT
             if matched < needed or budget < 1 or (known and not over):
                 return None
         ring = sorted(set(state.pairs[-lap:]))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from capataz.events.facts import Event
 from capataz.guards.base import Advice, Signal
-from capataz.guards.limits import DEFAULTS, Thresholds
+from capataz.guards.limits import DEFAULTS, POLL_CUT, Thresholds
 from capataz.guards.reading import SHOWN, Step, trim
 from capataz.guards.shared import Shared
 
@@ -78,7 +78,13 @@ class Polling(Shared[Looks]):
             f"{step.tool} was asked {look.count} times{span}, and nothing moved but the clock.",
             f"You have asked {step.tool} {look.count} times{span} and nothing has moved. Do not go on asking: find out "
             "what holds it up, or say that it does not come to an end.",
+            setting=self._setting(step.tool) if waited > 0 else "poll_looks_blind",
+            count=int(waited) if waited > 0 else look.count,
         )
+
+    def _setting(self, tool: str) -> str:
+        own = self.thresholds.tool(tool).poll_budget
+        return f"tools.{tool}.poll_budget" if own else "poll_budget"
 
     def _advice(self, look: Look, step: Step) -> Advice | None:
         limits = self.thresholds
@@ -94,5 +100,5 @@ class Polling(Shared[Looks]):
             return "nudge"
         if blind:
             return "stop" if look.count >= limits.poll_looks_blind else None
-        over = waited >= 1.5 * budget and look.count >= look.told + limits.poll_patience
+        over = waited >= POLL_CUT * budget and look.count >= look.told + limits.poll_patience
         return "stop" if over else None

@@ -141,9 +141,9 @@ def _history(history: Sequence[object], tools: Object) -> Iterator[str]:
     turn = 0
     for place, item in enumerate(history):
         at = f"history[{place}]"
-        held = cast(Object, item if isinstance(item, Mapping) else {})
+        held = _held(item)
         if ("tool" in held) == ("text" in held):
-            yield f"{at} is {_shown(cast(object, item))}; give an object with either tool (a call) or text"
+            yield f"{at} is {_shown(item)}; give an object with either tool (a call) or text"
             continue
         found = list(_fields(held, _CALL if "tool" in held else _SAID, f"{at}."))
         yield from found
@@ -154,6 +154,10 @@ def _history(history: Sequence[object], tools: Object) -> Iterator[str]:
         if "tool" in held and held["tool"] not in tools and not held.get("is_error"):
             near = _meant(held["tool"], tuple(tools))
             yield f"{at}.tool is {held['tool']!r}, which is not under tools; declare it there{near}"
+
+
+def _held(item: object) -> Object:
+    return cast(Object, item) if isinstance(item, Mapping) else {}
 
 
 def _order(item: Object, at: str, turn: int) -> Iterator[str]:

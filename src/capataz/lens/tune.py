@@ -11,14 +11,16 @@ on the side of good runs, and has to be replayed once more as a whole (`Trial`),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from capataz.events.facts import Event, ModelReplied
+from capataz.events.facts import Call, Event, ModelReplied, ToolFinished
 from capataz.guards.base import Signal
 from capataz.guards.catalogue import default_guards
 from capataz.guards.failing import Failing
-from capataz.guards.limits import DEFAULTS, LIMITS, Limit, Thresholds
+from capataz.guards.limits import DEFAULTS, LIMITS, POLL_CUT, Limit, Thresholds
+from capataz.guards.polling import Polling
 from capataz.guards.watch import Watch
 from capataz.kernel.verdicts import Mode
 from capataz.lens.replay import replay
@@ -27,11 +29,34 @@ COUNTS = range(3, 13)
 """The counts that are tried as `stop`."""
 EARLIEST = Limit(2, 2)
 NEVER = Limit(10**6, 10**6)
-ENOUGH = 10
-"""Failed runs a limit has to have met before it is made stricter than it is."""
-WORTH = 0.001
-"""Share of the calls of failed runs below which a saving is no reason to make a limit stricter."""
+BUDGETS = (60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800)
+"""The seconds that are tried as the time of a poll."""
+WAITS = tuple(round(POLL_CUT * budget) for budget in BUDGETS)
+"""The seconds at which it would be cut then."""
+LOOKS = (13, 16, 21, 31, 51, 101)
+"""The unchanged looks that are tried where a record has no times."""
 _MOST_IDENTITIES = 4_096
+_MOST_TOOLS = 1_000
+
+
+def tried(setting: str) -> Sequence[int]:
+    """The counts that are tried of a limit, in ascending order.
+
+    >>> tried("errors") == COUNTS, tried("tools.job.poll_budget")[:2]
+    (True, (90, 180))
+    """
+    if setting.endswith("poll_budget"):
+        return WAITS
+    return LOOKS if setting == "poll_looks_blind" else COUNTS
+
+
+def of_tool(setting: str) -> str:
+    """The tool whose own limit this is; empty where it is that of a class, or of all.
+
+    >>> of_tool("tools.crm.find.repeat"), of_tool("repeats.read")
+    ('crm.find', '')
+    """
+    return setting.removeprefix("tools.").rpartition(".")[0] if setting.startswith("tools.") else ""
 
 
 @dataclass(slots=True)
@@ -60,6 +85,15 @@ Curve = dict[int, Point]
 
 
 @dataclass(slots=True)
+class Users:
+    """Runs that used a tool, and the classes its calls were of: with a shell that depends on the command."""
+
+    good: int = 0
+    failed: int = 0
+    kinds: set[str] = field(default_factory=set[str])
+
+
+@dataclass(slots=True)
 class Curves:
     """All limits at all counts, over all labelled runs. Fed with `add`; parts are put together with `merge`."""
 
@@ -71,7 +105,9 @@ class Curves:
     by_class: dict[tuple[str, str], Curve] = field(default_factory=dict[tuple[str, str], Curve])
     """By limit and class of tool ("" where no tool was used)."""
     whole: dict[str, Curve] = field(default_factory=dict[str, Curve])
-    """By limit, over all classes: a run is counted once."""
+    """By limit, over all classes: a run is counted once. Limits of single tools too."""
+    users: dict[str, Users] = field(default_factory=dict[str, Users])
+    """By tool: runs that used it."""
 
     def add(self, events: Sequence[Event], label: bool | None, prober: Prober) -> None:
         """Count one run; one of unknown outcome is only counted as such."""
@@ -83,12 +119,28 @@ class Curves:
         after = _calls_after(events)
         self.calls += 0 if label else after[0]
         whole: dict[tuple[str, int], int] = {}
+        self._use(events, label)
         for (setting, kind, count), place in prober.places(events).items():
             calls = after[place + 1]
-            self.by_class.setdefault((setting, kind), {}).setdefault(count, Point()).add(label, calls)
+            tool = of_tool(setting)
+            if tool and tool not in self.users:
+                continue
+            if not tool:
+                self.by_class.setdefault((setting, kind), {}).setdefault(count, Point()).add(label, calls)
             whole[setting, count] = max(whole.get((setting, count), 0), calls)
         for (setting, count), calls in whole.items():
             self.whole.setdefault(setting, {}).setdefault(count, Point()).add(label, calls)
+
+    def _use(self, events: Sequence[Event], label: bool) -> None:
+        used: dict[str, set[str]] = {}
+        for call in _calls(events):
+            used.setdefault(call.tool, set()).add(call.kind)
+        for tool, kinds in used.items():
+            if tool in self.users or len(self.users) < _MOST_TOOLS:
+                users = self.users.setdefault(tool, Users())
+                users.good += label
+                users.failed += not label
+                users.kinds |= kinds
 
     def merge(self, other: Curves) -> None:
         self.good += other.good
@@ -99,11 +151,16 @@ class Curves:
             _merge(self.by_class.setdefault(key, {}), curve)
         for setting, curve in other.whole.items():
             _merge(self.whole.setdefault(setting, {}), curve)
+        for tool, users in other.users.items():
+            held = self.users.setdefault(tool, Users())
+            held.good += users.good
+            held.failed += users.failed
+            held.kinds |= users.kinds
 
     def at(self, setting: str, count: int) -> Point:
-        """What this limit does by itself at this count; a count beyond those tried is taken as the last of them."""
-        curve = self.whole.get(setting, {})
-        return curve.get(min(max(count, COUNTS[0]), COUNTS[-1]), Point())
+        """What this limit does by itself at this count; of one that was not tried, the last stricter one that was."""
+        curve, counts = self.whole.get(setting, {}), tried(setting)
+        return curve.get(counts[max(0, bisect_right(counts, count) - 1)], Point())
 
 
 def _merge(curve: Curve, other: Curve) -> None:
@@ -121,6 +178,9 @@ class Prober:
     def __init__(self, thresholds: Thresholds = DEFAULTS, modes: Mapping[str, Mode] | None = None) -> None:
         off = {name for name, mode in (modes or {}).items() if mode == "off"}
         early = thresholds.with_limits({name: EARLIEST for name in LIMITS} | {"handoffs": Limit(1, 1)})
+        early = replace(early, tools={name: replace(own, repeat=None) for name, own in early.tools.items()})
+        self._thresholds = thresholds
+        self._polls = None if "polling" in off else dict(_pollers(thresholds))
         self._told = {name: thresholds.limit(name).nudge for name in LIMITS}
         first = [guard for guard in default_guards(early.with_limits({"errors": NEVER})) if guard.name not in off]
         self._watches = (Watch(first), Watch(() if "failing" in off else (Failing(early),)))
@@ -131,29 +191,63 @@ class Prober:
         for number, watch in enumerate(self._watches):
             places = self._places(events, watch)
             found |= {key: place for key, place in places.items() if number == 0 or key[0] == "errors"}
+        looks = sum(call.kind == "poll" for call in _calls(events))
+        if looks >= min(LOOKS) and self._polls is not None:
+            for (setting, count), watch in self._polls.items():
+                self._waits(events, setting, count, watch, found)
         return found
+
+    def _waits(
+        self,
+        events: Sequence[Event],
+        setting: str,
+        count: int,
+        watch: Watch,
+        found: dict[tuple[str, str, int], int],
+    ) -> None:
+        """What one time, or one number of looks, would do to the polls of a run: each tool by itself."""
+        for one in replay(events, watch).fired:
+            fact = events[one.place].fact
+            if one.verdict.action != "stop" or one.signal.setting != setting or not isinstance(fact, ToolFinished):
+                continue
+            tool = fact.call.tool
+            if setting == "poll_budget":
+                found.setdefault((f"tools.{tool}.poll_budget", "poll", count), one.place)
+            if setting != "poll_budget" or self._thresholds.tool(tool).poll_budget is None:
+                found.setdefault((setting, "poll", count), one.place)
 
     def _places(self, events: Sequence[Event], watch: Watch) -> dict[tuple[str, str, int], int]:
         state, found = watch.start(), dict[tuple[str, str, int], int]()
         first: dict[tuple[str, int], int] = {}
-        kinds, seqs, turn = dict[int, str](), dict[int, int](), 0
+        calls, seqs, turn = dict[int, Call](), dict[int, int](), 0
         for place, event in enumerate(events):
             fact = event.fact
             if isinstance(fact, ModelReplied):
                 turn = fact.turn if fact.purpose == "loop" else turn
             elif (call := getattr(fact, "call", None)) is not None:
-                kinds[event.seq] = call.kind
+                calls[event.seq] = call
             seqs[event.seq] = place
             state, signals = watch.step(state, event)
             for signal in signals:
-                if signal.setting and len(first) < _MOST_IDENTITIES:
+                if signal.setting in self._told and len(first) < _MOST_IDENTITIES:
                     seq = signal.evidence[-1] if signal.evidence else event.seq
-                    self._note(signal, kinds.get(seq, ""), seqs.get(seq, place), turn, first, found)
+                    for setting in self._settings(signal, calls.get(seq)):
+                        kind = calls[seq].kind if seq in calls else ""
+                        self._note(signal, setting, kind, seqs.get(seq, place), turn, first, found)
         return found
+
+    def _settings(self, signal: Signal, call: Call | None) -> Iterator[str]:
+        """The limits a count is held against: that of the class, or where a tool has its own, that; or could have."""
+        mine = call is not None and (signal.setting.startswith("repeats.") or signal.setting == "unchanged_write")
+        if call is None or not mine or self._thresholds.tool(call.tool).repeat is None:
+            yield signal.setting
+        if call is not None and mine:
+            yield f"tools.{call.tool}.repeat"
 
     def _note(
         self,
         signal: Signal,
+        setting: str,
         kind: str,
         place: int,
         turn: int,
@@ -161,14 +255,30 @@ class Prober:
         found: dict[tuple[str, str, int], int],
     ) -> None:
         """A count ends the run if the model was told of this loop in an earlier turn."""
-        identity = f"{signal.setting} {signal.identity}"
+        identity = f"{setting} {signal.identity}"
         for count in range(1, min(signal.count, COUNTS[-1]) + 1):
             first.setdefault((identity, count), turn)
         for count in COUNTS:
-            if count > signal.count or (signal.setting, kind, count) in found:
+            if count > signal.count or (setting, kind, count) in found:
                 continue
             if first[identity, told_at(self._told[signal.setting], count)] < turn:
-                found[signal.setting, kind, count] = place
+                found[setting, kind, count] = place
+
+
+def _pollers(thresholds: Thresholds) -> Iterator[tuple[tuple[str, int], Watch]]:
+    """A guard of polls for every time and every number of looks that is tried, the same for all tools."""
+    tools = {name: replace(own, poll_budget=None) for name, own in thresholds.tools.items()}
+    even = replace(thresholds, tools=tools)
+    for budget, wait in zip(BUDGETS, WAITS, strict=True):
+        yield ("poll_budget", wait), Watch((Polling(replace(even, poll_budget=float(budget))),))
+    for looks in LOOKS:
+        yield ("poll_looks_blind", looks), Watch((Polling(replace(even, poll_looks_blind=looks)),))
+
+
+def _calls(events: Sequence[Event]) -> Iterator[Call]:
+    for event in events:
+        if isinstance(event.fact, ModelReplied):
+            yield from event.fact.calls
 
 
 def told_at(nudge: int, stop: int) -> int:
@@ -185,83 +295,6 @@ def _calls_after(events: Sequence[Event]) -> list[int]:
         counts.append(left)
     counts.reverse()
     return counts
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One limit: what it is now, what was chosen, and what both do by themselves."""
-
-    setting: str
-    now: Limit
-    chosen: Limit
-    before: Point
-    after: Point
-    why: str
-
-
-def choose(curves: Curves, thresholds: Thresholds, most_good: int, settings: Iterable[str] = LIMITS) -> list[Choice]:
-    """The limits that save most while all of them together cut at most `most_good` good runs.
-
-    Good runs are added up over the limits although they may cut the same run, so the sum is never too low. First
-    limits are loosened, those that lose least work for a good run spared, until the sum fits; then they are made
-    stricter, those that save most for a good run cut, while it still fits. A limit that fewer than ten failed runs have
-    met, or that would save less than a thousandth of all calls, says too little: it is never made stricter.
-    """
-    stops = {name: thresholds.limit(name).stop for name in settings}
-    _loosen(curves, stops, most_good)
-    _tighten(curves, stops, most_good)
-    return [_choice(curves, name, thresholds.limit(name), stop) for name, stop in stops.items()]
-
-
-def _good(curves: Curves, stops: Mapping[str, int]) -> int:
-    return sum(curves.at(name, stop).good for name, stop in stops.items())
-
-
-def _loosen(curves: Curves, stops: dict[str, int], most_good: int) -> None:
-    while _good(curves, stops) > most_good:
-        steps = list[tuple[float, str, int]]()
-        for name, stop in stops.items():
-            now = curves.at(name, stop)
-            for count in range(stop + 1, COUNTS[-1] + 1):
-                then = curves.at(name, count)
-                if then.good < now.good:
-                    steps.append(((now.saved - then.saved) / (now.good - then.good), name, count))
-        if not steps:
-            return
-        _, name, count = min(steps)
-        stops[name] = count
-
-
-def _tighten(curves: Curves, stops: dict[str, int], most_good: int) -> None:
-    while True:
-        room = most_good - _good(curves, stops)
-        steps = list[tuple[float, str, int]]()
-        for name, stop in stops.items():
-            now = curves.at(name, stop)
-            for count in range(COUNTS[0], min(stop, COUNTS[-1] + 1)):
-                then = curves.at(name, count)
-                cost = then.good - now.good
-                enough = then.failed >= ENOUGH
-                if enough and cost <= room and then.saved - now.saved > WORTH * curves.calls:
-                    steps.append(((then.saved - now.saved) / (cost + 0.5), name, count))
-        if not steps:
-            return
-        _, name, count = max(steps)
-        stops[name] = count
-
-
-def _choice(curves: Curves, name: str, now: Limit, stop: int) -> Choice:
-    chosen = now if stop == now.stop else Limit(told_at(now.nudge, stop), stop)
-    before, after = curves.at(name, now.stop), curves.at(name, stop)
-    if not (curves.whole.get(name)):
-        why = "never met"
-    elif stop > now.stop:
-        why = f"{before.good - after.good} good runs fewer are cut"
-    elif stop < now.stop:
-        why = f"{after.saved - before.saved:,} calls more are saved"
-    else:
-        why = "as it is"
-    return Choice(name, now, chosen, before, after, why)
 
 
 @dataclass(slots=True)
@@ -301,8 +334,3 @@ class Trial:
         self.failed_cut += other.failed_cut
         for source, told in other.sources.items():
             self._count(source, told)
-
-
-def chosen_thresholds(thresholds: Thresholds, choices: Iterable[Choice]) -> Thresholds:
-    """The thresholds with what was chosen."""
-    return thresholds.with_limits({one.setting: one.chosen for one in choices if one.chosen != one.now})

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from capataz.events.facts import JSON
 from capataz.guards.limits import Limit
-from capataz.lens.tune import Choice, Curve, Curves, Trial
+from capataz.lens.tune import Curve, Curves, Trial, of_tool
+from capataz.lens.tune_choose import Choice, class_of, tools_with_enough_runs
 
 VERSION = 1
 EXACT = (
@@ -51,6 +52,17 @@ def tuned_json(tuned: Tuned, reading: Mapping[str, JSON]) -> dict[str, JSON]:
         "curves": [
             {"setting": setting, "class": kind, "points": _points(curve, curves)}
             for (setting, kind), curve in sorted(curves.by_class.items())
+        ],
+        "tools": [
+            {
+                "setting": setting,
+                "tool": of_tool(setting),
+                "class": class_of(curves, setting),
+                "good_runs": curves.users[of_tool(setting)].good,
+                "failed_runs": curves.users[of_tool(setting)].failed,
+                "points": _points(curves.whole[setting], curves),
+            }
+            for setting in tools_with_enough_runs(curves)
         ],
         "choices": [
             {

@@ -11,7 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from capataz.events.facts import JSON
-from capataz.lens.tune import COUNTS, Choice, Curve
+from capataz.lens.tune import Curve, tried
+from capataz.lens.tune_choose import Choice, tools_with_enough_runs
 from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent
 
 if TYPE_CHECKING:
@@ -54,11 +55,18 @@ def page(tuned: Tuned, reading: Mapping[str, JSON], title: str) -> str:
         for (setting, kind), curve in sorted(curves.by_class.items(), key=lambda pair: (pair[0][1], pair[0][0]))
     ]
     classes = sorted({plot.kind for plot in plots})
+    single = [
+        _plot(setting, "single tools", curves.whole[setting], tuned, choices.get(setting))
+        for setting in tools_with_enough_runs(curves)
+    ]
     return _template().render(
         title=title,
         tuned=tuned,
         curves=curves,
-        groups=[(kind or "no tool", [plot for plot in plots if plot.kind == kind]) for kind in classes],
+        groups=[
+            *((kind or "no tool", [plot for plot in plots if plot.kind == kind]) for kind in classes),
+            *([("single tools", single)] if single else []),
+        ],
         width=WIDTH,
         height=HEIGHT,
         left=LEFT,
@@ -76,14 +84,16 @@ def _plot(setting: str, kind: str, curve: Curve, tuned: Tuned, choice: Choice | 
     most_good = max(1, *(point.good for point in curve.values()))
     most_saved = max(1, *(point.saved for point in curve.values()))
     dots = list[Dot]()
-    for count in COUNTS:
+    unit = " s" if setting.endswith("poll_budget") else ""
+    for count in tried(setting):
         point = curve.get(count)
         if point is None:
             continue
         x = LEFT + WIDTH * point.good / most_good
         y = TOP + HEIGHT * (1 - point.saved / most_saved)
         words = (
-            f"stop at {count}: {point.saved:,} calls saved ({percent(point.saved, whole.calls)} of failed runs'), "
+            f"stop at {count}{unit}: {point.saved:,} calls saved "
+            f"({percent(point.saved, whole.calls)} of failed runs'), "
             f"{point.good:,} good runs cut ({percent(point.good, whole.good)})"
         )
         now, chosen = (choice.now.stop, choice.chosen.stop) if choice is not None else (0, 0)
