@@ -16,6 +16,7 @@ LOGS = Path(__file__).parent.parent / "data" / "logs"
 V1 = LOGS / "v1.jsonl"
 DIGESTS = {
     "v1-faults.jsonl": "6f9d26b6f5eb64084813c2703f7831473924f80562061cb0967b0d123384c5c0",
+    "v1-forks.jsonl": "94330396460d59ae415b13c43eed60033c1c0b4119f0d098f0da0a68335dcb89",
     "v1-late.jsonl": "dccae201b577d980ef70cbb29cc3857fb4ec17ee87cf1bb38f59929e549575ba",
     "v1-memory.jsonl": "79e17e4a6bfbab0223d8120073d67fe5010359ac111d44175bb39f8cb9f22551",
     "v1.jsonl": "86dcefa6b13baea6c856c80bbad3b78a7cf4c7345ce4ecef425bd70eb3848468",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capataz import Agent, App, tool
-from capataz.events.facts import Event, ModelReplied, RunStarted, ToolFinished
+from capataz.events.facts import Event, ModelReplied, RunResumed, RunStarted, ToolFinished
 from capataz.lens.fork import Edit, forked, steps_to_fork
 from capataz.lens.trace import trace
 from capataz.mistakes import Misuse
@@ -129,12 +129,32 @@ async def test_a_worker_that_takes_a_dry_fork_up_again_does_not_act_either(app: 
 async def test_other_instructions_are_what_the_model_gets(app: App) -> None:
     run, events = await recorded(app, shop := Shop())
     model = ScriptedModel(says("No."))
-    agent = replace(shop.agent(model), instructions="Refuse.")
-    _, log = await go_on(app, agent, run, result_of(events, "find_order"), Edit(instructions="Refuse."))
+    step = result_of(events, "find_order")
+    _, log = await go_on(app, shop.agent(model), run, step, Edit(instructions="Refuse."))
     assert model.requests[0].system == "Refuse."
+    resumed = next(event.fact for event in log if isinstance(event.fact, RunResumed))
+    assert resumed.versions is not None
+    assert resumed.versions.prompt not in ("", events[0].fact.versions.prompt)  # type: ignore[union-attr]
     started = log[0].fact
     assert isinstance(started, RunStarted)
     assert started.instructions == "Refuse."
+
+
+async def test_whoever_takes_a_fork_up_obeys_the_edits_in_its_log(app: App) -> None:
+    """A worker that only has the agent as it is: the prompt and the policy come from the log, in forks of forks too."""
+    _, events = await recorded(app, shop := Shop())
+    rules = '[guards]\nrepeating = "observe"\n'
+    step = result_of(events, "find_order")
+    first = forked(events, step, Edit(instructions="Refuse.", policy="p", rules=rules), "first", 5.0)
+    second = forked(first, step, Edit(), "second", 6.0)
+    for run, prefix in (("first", first), ("second", second)):
+        lease = await app.store.claim(run, "me")
+        await app.store.append(lease, 0, prefix)
+        model = ScriptedModel(*[calls(("find_order", {"order": "81"}))] * 9, says("No."))
+        outcome = await app.aresume(shop.agent(model), run)
+        assert {request.system for request in model.requests} == {"Refuse."}
+        assert len(model.requests) == 10, "the guard that would have stopped it only observes"
+        assert outcome.answer == "No."
 
 
 async def test_a_step_that_cannot_be_forked_at_says_why(app: App) -> None:

@@ -6,7 +6,6 @@ of money where no price is known.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +18,7 @@ from capataz.events.facts import ACTING, JSON, Usage, Versions
 from capataz.mistakes import Misuse
 from capataz.models.prices import context_window, price
 from capataz.ports import Model
+from capataz.runtime.edited import digest
 from capataz.runtime.guarding import rules_of
 from capataz.runtime.supervise import Supervise, by_agent, by_callable
 from capataz.runtime.typed import TypedAnswer
@@ -60,11 +60,12 @@ def prepared(agent: Agent, app: App, known: dict[int, Spec]) -> Spec:
         worker=worker,
         rules=rules_of(policy, agent.guards),
         ceilings=agent.budget.ceilings(),
-        versions=Versions(_digest(agent.instructions), toolset.digest, policy.digest),
+        versions=Versions(digest(agent.instructions), toolset.digest, policy.digest),
         overhead=declared + len(system.encode("utf-8", "replace")),
         children=children,
         window=agent.window or context_window(voices[0].name, voices[0].priced_as),
         keep_last=agent.keep_last,
+        guards=tuple(agent.guards),
     )
     for item in agent.tools:
         if isinstance(item, AgentTool):
@@ -161,7 +162,3 @@ def _child_completed(result: dict[str, JSON] | None, phase: str) -> bool | None:
     if result is None:
         return False if phase == "before" else None
     return None if result.get("outcome") == "escalated" else result.get("outcome") == "completed"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]

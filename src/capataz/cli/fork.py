@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -67,20 +66,14 @@ def fork(
         None if result is None else (_result(result),),
         None if instructions is None else instructions.read_text(encoding="utf-8"),
         None if policy is None else policy.name,
+        "" if policy is None else read_policy(policy).to_toml(),
     )
-    worker = _edited(find_agent(agent), edit, policy)
-    outcome = asyncio.run(_fork(App(store), worker, run, step, edit, allow_acts))
+    outcome = asyncio.run(_fork(App(store), find_agent(agent), run, step, edit, allow_acts))
     if as_json:
         print_json(outcome_json(outcome))
     else:
         print_outcome(outcome)
     sys.exit(EXITS[outcome.name])
-
-
-def _edited(agent: Agent, edit: Edit, policy: Path | None) -> Agent:
-    if edit.instructions is not None:
-        agent = replace(agent, instructions=edit.instructions)
-    return agent if policy is None else replace(agent, policy=read_policy(policy))
 
 
 def _result(text: str) -> JSON:

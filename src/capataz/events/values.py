@@ -198,3 +198,7 @@ class Fork:
     """What was edited, in words."""
     dry: bool = True
     """Whether acting tools are only described, not run."""
+    prompt: bool = False
+    """Whether the instructions that stand in this log take the place of the agent's."""
+    policy: str = ""
+    """The text of the policy file that takes the place of the agent's policy; empty for none."""

@@ -37,7 +37,9 @@ class Edit:
     result: tuple[JSON] | None = None
     instructions: str | None = None
     policy: str | None = None
-    """Name of another policy; the policy itself is given to whoever drives the fork."""
+    """Name of another policy."""
+    rules: str = ""
+    """The text of its file."""
 
     @property
     def words(self) -> str:
@@ -94,7 +96,7 @@ def _refuse_ends(prefix: Sequence[Event]) -> None:
 def _begun(started: RunStarted, step: int, edit: Edit, run: str, dry: bool) -> RunStarted:
     prompt = started.instructions if edit.instructions is None else edit.instructions
     grown = len(prompt.encode("utf-8", "replace")) - len(started.instructions.encode("utf-8", "replace"))
-    tools = started.tools
+    tools, above = started.tools, started.fork or Fork("", 0)
     if dry:  # a read-back would look for what was only described
         tools = tuple(replace(tool, confirmable=False) if tool.kind in ACTING else tool for tool in tools)
     return replace(
@@ -107,7 +109,11 @@ def _begun(started: RunStarted, step: int, edit: Edit, run: str, dry: bool) -> R
         overhead=max(0, started.overhead + grown),
         tools=tools,
         supervised=started.supervised and not dry,
-        fork=Fork(started.run, step, edit.words, dry),
+        fork=Fork(
+            *(started.run, step, edit.words, dry),
+            prompt=edit.instructions is not None or above.prompt,
+            policy=edit.rules or above.policy,
+        ),
     )
 
 

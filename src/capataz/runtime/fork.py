@@ -19,6 +19,6 @@ async def begin_fork(yard: Yard, source: str, step: int, edit: Edit, *, allow_ac
 
 
 async def fork(spec: Spec, yard: Yard, source: str, step: int, edit: Edit, *, allow_acts: bool = False) -> Outcome:
-    """Fork a run and drive the fork to its outcome. `spec` is the agent with the edited instructions and policy."""
+    """Fork a run and drive the fork to its outcome. `spec` is the agent as it is; the edit is in the fork's log."""
     run = await begin_fork(yard, source, step, edit, allow_acts=allow_acts)
     return await resume(spec, run, yard, "forked")

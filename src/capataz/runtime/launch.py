@@ -28,6 +28,7 @@ from capataz.outcome import Outcome
 from capataz.runtime.conversing import LEASE, Hold, again, converses, held, recalled, turn
 from capataz.runtime.drive import drive
 from capataz.runtime.dry import dried
+from capataz.runtime.edited import edited
 from capataz.runtime.heartbeat import Pulse
 from capataz.runtime.journal import Journal
 from capataz.runtime.perform import Performer
@@ -107,7 +108,7 @@ async def _taken_up(
     if hold is not None:
         hold.state = journal.state
     standing = hold.entered.standing if hold is not None else ()
-    journal.record(RunResumed(epoch, reason, spec.versions, standing))
+    journal.record(RunResumed(epoch, reason, edited(spec, journal.state.started).versions, standing))
     await journal.durable()
     return await go_on(spec, yard, journal, park_after)
 
@@ -116,7 +117,9 @@ async def taken(spec: Spec, run: str, yard: Yard) -> tuple[Journal, int]:
     """The journal of a run that was begun before, from now on this worker's to write, and the epoch of its lease."""
     lease = await yard.store.claim(run, yard.owner)
     events = await yard.store.read(run)
-    state = fold(spec.rules, events)
+    first = events[0].fact if events else None
+    rules = edited(spec, first).rules if isinstance(first, RunStarted) else spec.rules
+    state = fold(rules, events)
     if state.started.agent != spec.name:
         owner = state.started.agent or "nobody"
         raise Misuse(f"run {run} belongs to agent {owner!r}, not to {spec.name!r}: resume it with that agent")
@@ -143,6 +146,7 @@ async def go_on(
 ) -> Outcome | Parked:
     """Drive a run from where its journal stands."""
     started = journal.state.started
+    spec = edited(spec, started)
     if started.fork is not None and started.fork.dry:
         spec = replace(spec, worker=dried(spec.worker), children={})
     delegates = {name: _delegate(child, yard, pulse) for name, child in spec.children.items()}

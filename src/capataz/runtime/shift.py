@@ -19,6 +19,7 @@ from capataz.kernel.state import State
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Claim, Crashes, Driven, Driver, Queue
 from capataz.runtime.conversing import conversations_of, enter, told_of
+from capataz.runtime.edited import edited
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.runtime.journal import Journal
 from capataz.runtime.launch import Parked, arrival, begun, go_on, taken, told
@@ -114,7 +115,7 @@ class Driving:
             return _standing(state)
         if epoch is not None:
             reason = "recovered" if crashes.total else "continued"
-            journal.record(RunResumed(epoch, reason, spec.versions, standing))
+            journal.record(RunResumed(epoch, reason, edited(spec, state.started).versions, standing))
             await journal.durable()
         result = await go_on(spec, self._yard, journal, spec.rules.policy.long_wait, pulse)
         if isinstance(result, Parked):

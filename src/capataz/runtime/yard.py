@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from capataz.events.facts import JSON, Ceilings, ConversationRecalled, Event, HandedOver, Role, Versions
+from capataz.guards.base import Guard
 from capataz.kernel.state import Rules
 from capataz.ports import Observer, Store
 from capataz.runtime.worker import Surroundings, Worker
@@ -28,6 +30,8 @@ class Spec:
     keep_last: int = 8
     children: Mapping[str, Spec] = field(default_factory=dict[str, "Spec"])
     """Agents behind tools, by the tool's name."""
+    guards: tuple[Guard[Any], ...] = ()
+    """The user's own, which `rules` has too: a fork may be judged by another policy, but never without them."""
 
 
 @dataclass(frozen=True, slots=True)

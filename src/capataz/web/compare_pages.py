@@ -17,6 +17,7 @@ from capataz.lens.diff import Diff, Row, diff
 from capataz.lens.fork import Edit, steps_to_fork
 from capataz.mistakes import CapatazError, Misuse
 from capataz.policy.policy import Policy
+from capataz.ports import Job
 from capataz.runtime.fork import begin_fork
 from capataz.runtime.launch import resume
 from capataz.web.books import Book
@@ -85,10 +86,12 @@ def _row(site: Site, place: int, row: Row, found: Diff) -> dict[str, object]:
 async def fork_form(request: Request) -> Response:
     require(request, "operate")
     site, book = site_of(request), await book_of(request)
-    return _fork_form(request, site, book, int(number(request.query_params.get("step")) or -1))
+    return await _fork_form(request, site, book, int(number(request.query_params.get("step")) or -1))
 
 
-def _fork_form(request: Request, site: Site, book: Book, step: int, wrong: str = "", status: int = 200) -> Response:
+async def _fork_form(
+    request: Request, site: Site, book: Book, step: int, wrong: str = "", status: int = 200
+) -> Response:
     started = site.shower.fact(book.started) if book.started is not None else None
     instructions = started.instructions if isinstance(started, RunStarted) else ""
     steps = [(seq, site.shower.text(words)) for seq, words in steps_to_fork(book.events)][-500:]
@@ -98,13 +101,13 @@ def _fork_form(request: Request, site: Site, book: Book, step: int, wrong: str =
     agent = book.started.agent if book.started is not None else ""
     return page(
         request, "fork.html", status, run=book.run, step=step, steps=steps, result=result, agent=agent,
-        instructions=instructions, drivable=agent in site.agents, foreign=book.foreign, wrong=wrong,
-        may_act=caller_of(request).may("admin"),
+        instructions=instructions, drivable=agent in site.agents or await site.has_workers(), foreign=book.foreign,
+        wrong=wrong, may_act=caller_of(request).may("admin"),
     )  # fmt: skip
 
 
 async def fork(request: Request) -> Response:
-    """Begin the fork and drive it here, in the background."""
+    """Begin the fork and have it driven."""
     site, caller = site_of(request), require(request, "operate")
     await site.gate.believe(request)
     book = await book_of(request)
@@ -115,7 +118,7 @@ async def fork(request: Request) -> Response:
             run = await forked(site, caller, book, step, wanted, policy=str(form.get("policy") or ""),
                                acts=form.get("acts") == "yes")  # fmt: skip
         except Misuse as error:
-            return _fork_form(request, site, book, step, site.shower.text(str(error)), 422)
+            return await _fork_form(request, site, book, step, site.shower.text(str(error)), 422)
     return RedirectResponse(path("runs", run), 303)
 
 
@@ -139,31 +142,41 @@ def read_result(text: str) -> JSON:
 async def forked(
     site: Site, caller: Caller, book: Book, step: int, edit: Edit, *, policy: str = "", acts: bool = False
 ) -> str:
-    """Begin a fork of this book and drive it in the background; its id. `policy` is the text of a policy file."""
+    """Begin a fork of this book and have it driven; its id. `policy` is the text of a policy file."""
     if acts and not caller.may("admin"):
         raise Refused(403, "This token may not do that", "to let acting tools run after a fork takes the scope 'admin'")
-    name = book.started.agent if book.started is not None else ""
-    agent = site.agents.get(name)
-    if agent is None:
-        raise Misuse(f"this server does not have the agent {name!r}: start it with `capataz serve MODULE:APP`")
-    if edit.instructions is not None:
-        agent = replace(agent, instructions=edit.instructions)
+    started = book.started
     if policy.strip():
-        agent = replace(agent, policy=Policy.from_toml(policy, "the policy given"))
-        edit = replace(edit, policy="given")
-    spec, yard = agent.prepare(site.app), site.app.yard()
-    run = await begin_fork(yard, book.run, step, edit, allow_acts=acts)
-    if caller.tenant is not None:
-        site.books.claim(run, caller.tenant)
+        edit = replace(edit, policy="given", rules=Policy.from_toml(policy, "the policy given").to_toml())
+    name = started.agent if started is not None else ""
+    if not await site.has_workers() and name not in site.agents:
+        raise Misuse(
+            f"this server does not have the agent {name!r} and no worker is there: start `capataz worker MODULE:APP`, "
+            "or the server with `capataz serve MODULE:APP`"
+        )
+    run = await begin_fork(site.app.yard(), book.run, step, edit, allow_acts=acts)
+    assert started is not None, "a log without its beginning cannot be forked"
+    tenant = caller.tenant or started.tenant
+    if tenant:
+        site.books.claim(run, tenant)
+    await _drive(site, Job(run, name, started.task, started.task_type, tenant=tenant, user=started.user))
+    return run
+
+
+async def _drive(site: Site, job: Job) -> None:
+    """Through the queue, as any other run; in this process only where no worker would come for it."""
+    if site.engine is not None and await site.has_workers():
+        await site.engine.submit(job)
+        return
+    spec, yard = site.agents[job.agent].prepare(site.app), site.app.yard()
 
     async def drive() -> None:
         try:
-            await resume(spec, run, yard, "forked")
+            await resume(spec, job.run, yard, "forked")
         except CapatazError as error:
-            _log.warning("fork %s was not driven to its end: %s", run, error)
+            _log.warning("fork %s was not driven to its end: %s", job.run, error)
 
-    site.work(drive(), f"fork {run}")
-    return run
+    site.work(drive(), f"fork {job.run}")
 
 
 async def cancel(request: Request) -> Response:

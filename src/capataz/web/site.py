@@ -55,6 +55,13 @@ class Site:
     def store(self) -> Store:
         return self.app.store
 
+    async def has_workers(self) -> bool:
+        """Whether somebody is there who drives what is in the queue."""
+        if self.queue is None:
+            return False
+        now = self.clock.now()
+        return any(worker.until > now for worker in await self.queue.workers())
+
     def work(self, job: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Do something beside the requests; it is ended with the server."""
         task = asyncio.get_running_loop().create_task(job, name=name)

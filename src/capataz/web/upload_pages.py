@@ -46,7 +46,7 @@ async def take(request: Request) -> Response:
         names = await _kept(request, Path(folder))
         if not names:
             return page(request, "diagnose.html", 422, wrong="Choose at least one file.")
-        totals, report = await asyncio.to_thread(diagnosed, Path(folder))
+        totals, report = await asyncio.to_thread(diagnosed, Path(folder), site_of(request).mask)
     shown = report_page(totals, report.as_json(), ", ".join(names[:3]) + (" and more" if len(names) > 3 else ""))
     return HTMLResponse(shown.encode("utf-8", "replace"), headers={"content-security-policy": _STYLE})
 
@@ -58,7 +58,7 @@ async def for_programs(request: Request) -> tuple[Totals, Report]:
         raise Misuse("send the records as the body: a file of any format that `capataz diagnose` reads")
     with tempfile.TemporaryDirectory(prefix="capataz-") as folder:
         (Path(folder) / "records").write_bytes(body)
-        return await asyncio.to_thread(diagnosed, Path(folder))
+        return await asyncio.to_thread(diagnosed, Path(folder), site_of(request).mask)
 
 
 def as_json(totals: Totals, report: Report) -> JSON:
@@ -80,7 +80,7 @@ async def _kept(request: Request, folder: Path) -> list[str]:
     return names
 
 
-def diagnosed(folder: Path) -> tuple[Totals, Report]:
+def diagnosed(folder: Path, mask: Mask) -> tuple[Totals, Report]:
     """Everything found in the files of a folder, within bounds."""
     totals, report, examiner = Totals(), Report(), Examiner()
     until = time.monotonic() + PATIENCE
@@ -91,7 +91,7 @@ def diagnosed(folder: Path) -> tuple[Totals, Report]:
         subject = Subject(
             run.id, run.source_format, origin, run.label, run.task_key, kind, run.usage_known, run.times_known
         )
-        totals.add(examiner.examine(subject, run.events), run.events)
+        totals.add(examiner.examine(subject, run.events), run.events, mask)
         for name, guess in run.guesses.items():
             totals.tool(name, guess.kind, guess.target, guess.why)
         if count >= MOST_RUNS or time.monotonic() > until:
