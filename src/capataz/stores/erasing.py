@@ -16,9 +16,9 @@ from capataz.events.facts import Event, MessageReceived, RunStarted
 from capataz.mistakes import NotFound, StoreError
 from capataz.stores.conversation_tables import place_of_message
 from capataz.stores.index import shown
+from capataz.stores.log_tables import place_of_event, place_of_run
 from capataz.stores.sealing import Seal
 from capataz.stores.shared import Database, Perform, as_whole
-from capataz.stores.sqlite_tables import place, place_of_run
 
 ERASED = "(erased)"
 """Owner of a log without what was said in it."""
@@ -83,8 +83,8 @@ def _erase(connection: Database, root: str, how: SqlErasures, blank: Blank) -> i
 
 def _log(connection: Database, identity: int, run: str, how: SqlErasures, blank: Blank) -> None:
     rows = connection.execute("SELECT seq, at, body FROM event WHERE run = ?", (identity,)).fetchall()
-    blanked = [blank(decode(seq, at, how.seal.open(body, place(run, seq)))) for seq, at, body in rows]
-    bodies = [(how.seal.close(encode(event), place(run, event.seq)), identity, event.seq) for event in blanked]
+    blanked = [blank(decode(seq, at, how.seal.open(body, place_of_event(run, seq)))) for seq, at, body in rows]
+    bodies = [(how.seal.close(encode(event), place_of_event(run, event.seq)), identity, event.seq) for event in blanked]
     connection.executemany("UPDATE event SET body = ? WHERE run = ? AND seq = ?", bodies)
     for event in blanked:
         if isinstance(event.fact, RunStarted):

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from capataz.events.codec import encode
 from capataz.events.facts import Event
 from capataz.ports import Lease, RunRow
-from capataz.stores import conversation_tables, postgres_tables as tables
+from capataz.stores import conversation_tables, log_tables, postgres_tables as tables
 from capataz.stores.account_tables import Hold
 from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import Now, SqlConversations
@@ -23,13 +23,12 @@ from capataz.stores.erasing import SqlErasures
 from capataz.stores.fence import check_positions, refuse_own
 from capataz.stores.postgres_queue import PostgresSentQueue, place_of_job
 from capataz.stores.postgres_server import Connection, place
-from capataz.stores.postgres_shared import moment, perform
+from capataz.stores.postgres_shared import PostgresDatabase, moment, perform
 from capataz.stores.postgres_thread import Hands, Once, Patience
 from capataz.stores.rekey import rekey
 from capataz.stores.sealing import OPEN, Seal
 from capataz.stores.shared import Database
 from capataz.stores.spans import SqlSpans
-from capataz.stores.sqlite_tables import place as place_of
 
 T = TypeVar("T")
 
@@ -113,7 +112,10 @@ class PostgresStore:
         return SqlErasures(self._shared, self.seal, str.encode, locking=" FOR UPDATE")
 
     async def claim(self, run: str, owner: str) -> Lease:
-        return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
+        def work(connection: Connection) -> Lease:
+            return log_tables.claim(PostgresDatabase(connection), run, owner)
+
+        return await self._writer.submit(f"claim run {run} in", work)
 
     def append(self, lease: Lease, first_seq: int, events: Sequence[Event]) -> Future[None]:
         return self._reserve(lease, first_seq, events, None)
@@ -122,13 +124,12 @@ class PostgresStore:
         self, lease: Lease, first_seq: int, events: Sequence[Event], hold: Hold | None = None
     ) -> tables.Append:
         events = tuple(events)
-        bodies = [self.seal.close(encode(event), place_of(lease.run, event.seq)) for event in events]
+        bodies = [self.seal.close(encode(event), log_tables.place_of_event(lease.run, event.seq)) for event in events]
         return tables.Append(lease, first_seq, events, bodies, self.seal, hold)
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
-        return await self._readers.submit(
-            f"read run {run} in", partial(tables.read, run=run, after=after, seal=self.seal)
-        )
+        work = partial(log_tables.read, run=run, after=after, seal=self.seal)
+        return await self._shared(f"read run {run} in", work, reads=True)
 
     async def runs(
         self,
@@ -139,8 +140,8 @@ class PostgresStore:
         root: str | None = None,
         before: float | None = None,
     ) -> list[RunRow]:
-        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before, seal=self.seal)
-        return await self._readers.submit("list the runs in", work)
+        asked = partial(log_tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before)
+        return await self._shared("list the runs in", partial(asked, seal=self.seal), reads=True)
 
     async def _perform(self, doing: str, work: Callable[[Connection], T]) -> T:
         return await self._readers.submit(doing, work)
@@ -148,7 +149,7 @@ class PostgresStore:
     async def _shared(
         self, doing: str, work: Callable[[Database], T], reads: bool = False, alone: Sequence[str] = ()
     ) -> T:
-        return await self._readers.submit(doing, partial(perform, work=work, alone=alone))
+        return await self._readers.submit(doing, partial(perform, work=work, alone=alone, reads=reads))
 
     async def close(self) -> None:
         await self._writer.stop()

@@ -48,8 +48,10 @@ def lock(connection: Connection, names: Iterable[str]) -> None:
         connection.execute(_LOCK, (numbers,))
 
 
-def perform(connection: Connection, work: Callable[[Database], T], alone: Sequence[str]) -> T:
-    """The work as one transaction, or as a part of the one there is."""
+def perform(connection: Connection, work: Callable[[Database], T], alone: Sequence[str], reads: bool = False) -> T:
+    """The work as one transaction, or as a part of the one there is. What only reads needs none, unless it is alone."""
+    if reads and not alone:
+        return work(PostgresDatabase(connection))
     with connection.transaction():
         lock(connection, alone)
         return work(PostgresDatabase(connection))

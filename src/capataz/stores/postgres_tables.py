@@ -1,4 +1,4 @@
-"""The statements: what claiming, appending, reading and listing mean in the tables of a PostgreSQL log.
+"""The statements that write: what appending means in the tables of a PostgreSQL log.
 
 Appends come in groups: one look at all their fences, one insert for all their events. What is refused (`Fenced`) has
 changed nothing, so that the others of the group are not troubled. The transaction is the caller's.
@@ -7,41 +7,39 @@ changed nothing, so that the others of the group are not troubled. The transacti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from capataz.events.facts import Event, RunStarted
-from capataz.mistakes import Fenced, NotFound, StoreError
+from capataz.mistakes import Fenced, StoreError
 from capataz.money.accounts import Refusal
-from capataz.ports import Lease, RunRow
+from capataz.ports import Lease
 from capataz.stores.account_tables import Hold
 from capataz.stores.fence import check_fence, refuse_over_own
-from capataz.stores.index import Progress, shown
+from capataz.stores.index import Progress
+from capataz.stores.log_tables import (
+    PROGRESS,
+    STARTED,
+    first,
+    never_claimed,
+    progress_columns,
+    progress_of,
+    started_columns,
+)
 from capataz.stores.postgres_accounts import Entry, follow, is_held
 from capataz.stores.postgres_server import Connection
+from capataz.stores.postgres_shared import PostgresDatabase
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.sqlite_tables import opened, place_of_run
 
-_PROGRESS = (
-    "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"
-)
-_STARTED = "agent, task, model, root, parent, conversation, task_type"
-_CLAIM = (
-    "INSERT INTO run (run, epoch, owner) VALUES (%s, 1, %s) "
-    "ON CONFLICT (run) DO UPDATE SET epoch = run.epoch + 1, owner = excluded.owner RETURNING epoch"
-)
 _FENCES: LiteralString = (
-    f"SELECT run, id, epoch, owner, {_PROGRESS} FROM run WHERE run = ANY (%s) ORDER BY id FOR UPDATE"
+    f"SELECT run, id, epoch, owner, {PROGRESS} FROM run WHERE run = ANY (%s) ORDER BY id FOR UPDATE"
 )
 _INSERT = (
     "INSERT INTO event (run, seq, at, body) "
     "SELECT * FROM unnest(%b::bigint[], %b::integer[], %b::double precision[], %b::bytea[])"
 )
-_ADVANCE: LiteralString = f"UPDATE run SET ({_PROGRESS}) = ROW ({'%s, ' * 11}%s) WHERE id = %s"
-_NAME: LiteralString = f"UPDATE run SET ({_STARTED}) = ROW ({'%s, ' * 6}%s) WHERE id = %s"
-_READ: LiteralString = "SELECT seq, at, body FROM event WHERE run = %s AND seq > %s ORDER BY seq"
-_ROWS: LiteralString = f"SELECT run, {_STARTED}, {_PROGRESS} FROM run"
+_ADVANCE: LiteralString = f"UPDATE run SET ({PROGRESS}) = ROW ({'%s, ' * 11}%s) WHERE id = %s"
+_NAME: LiteralString = f"UPDATE run SET ({STARTED}) = ROW ({'%s, ' * 6}%s) WHERE id = %s"
 
 
 @dataclass(slots=True, eq=False)
@@ -78,14 +76,8 @@ class _Log:
     epoch: int
     owner: str
     progress: Progress
-    started: RunStarted | None = None
+    started: Sequence[str | None] = ()
     grown: bool = False
-
-
-def claim(connection: Connection, run: str, owner: str) -> Lease:
-    row = connection.execute(_CLAIM, (run, owner)).fetchone()
-    assert row is not None
-    return Lease(run, owner, row[0])
 
 
 def append(connection: Connection, group: Sequence[Append]) -> list[StoreError | Refusal | None]:
@@ -98,7 +90,7 @@ def append(connection: Connection, group: Sequence[Append]) -> list[StoreError |
         log = logs.get(one.lease.run)
         try:
             if log is None:
-                raise Fenced(f"run {one.lease.run} was never claimed in this store: claim it there first")
+                raise never_claimed(one.lease.run)
             if one.unsure and _was_written(connection, log, one):
                 # Only the answer was lost. A call that was refused then is not under way, and may be asked for again.
                 again = None if one.hold is None or is_held(connection, one.hold) else one.hold
@@ -120,7 +112,7 @@ def append(connection: Connection, group: Sequence[Append]) -> list[StoreError |
 def _logs(connection: Connection, group: Sequence[Append]) -> dict[str, _Log]:
     names = list({one.lease.run for one in group})
     found = connection.execute(_FENCES, (names,), binary=True)
-    return {run: _Log(identity, epoch, owner, _progress(rest)) for run, identity, epoch, owner, *rest in found}
+    return {run: _Log(identity, epoch, owner, progress_of(rest)) for run, identity, epoch, owner, *rest in found}
 
 
 def _was_written(connection: Connection, log: _Log, one: Append) -> bool:
@@ -141,10 +133,9 @@ def rewrite(connection: Connection, told: Append) -> None:
     with connection.transaction():
         log = _logs(connection, [told]).get(lease.run)
         if log is None:
-            raise Fenced(f"run {lease.run} was never claimed in this store: claim it there first")
+            raise never_claimed(lease.run)
         check_fence(lease, 0, log.epoch, log.owner, 0)
-        first = connection.execute(f"{_READ} LIMIT 1", (log.id, -1), binary=True).fetchone()
-        refuse_over_own(lease.run, None if first is None else opened(lease.run, first, told.seal))
+        refuse_over_own(lease.run, first(PostgresDatabase(connection), lease.run, log.id, told.seal))
         connection.execute("DELETE FROM event WHERE run = %s", (log.id,))
         log.progress = Progress()
         _grow(log, told)
@@ -156,9 +147,7 @@ def _grow(log: _Log, one: Append) -> None:
     for event in one.events:
         log.progress.fold(event)
         if isinstance(event.fact, RunStarted):
-            started = shown(one.lease.run, event.fact)
-            task = one.seal.close_text(started.task, place_of_run(one.lease.run))
-            log.started = replace(started, task=task)
+            log.started = started_columns(one.lease.run, event.fact, one.seal)
 
 
 def _write(connection: Connection, taken: Sequence[tuple[int, Append]], logs: Any) -> None:
@@ -172,72 +161,14 @@ def _write(connection: Connection, taken: Sequence[tuple[int, Append]], logs: An
     connection.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
     grown: list[_Log] = [log for log in logs if log.grown]
     with connection.cursor() as cursor:
-        cursor.executemany(_ADVANCE, [(*_columns(log.progress), log.id) for log in grown])
-        names = [(*_started(log.started), log.id) for log in grown if log.started is not None]
+        cursor.executemany(_ADVANCE, [(*_cleaned(progress_columns(log.progress)), log.id) for log in grown])
+        names = [(*_cleaned(log.started), log.id) for log in grown if log.started]
         if names:
             cursor.executemany(_NAME, names)
 
 
-def read(connection: Connection, run: str, after: int, seal: Seal) -> list[Event]:
-    found = connection.execute("SELECT id, events FROM run WHERE run = %s", (run,)).fetchone()
-    if found is None or found[1] == 0:
-        raise NotFound(f"there is no run {run} in this store")
-    kept = connection.execute(_READ, (found[0], after), binary=True)
-    return [opened(run, row, seal) for row in kept]
-
-
-def rows(
-    connection: Connection,
-    limit: int,
-    agent: str | None,
-    outcome: str | None,
-    root: str | None,
-    before: float | None,
-    seal: Seal,
-) -> list[RunRow]:
-    filters: dict[LiteralString, str | float | None] = {
-        "agent = %s": agent,
-        "outcome = %s": outcome,
-        "root = %s": root,
-        "started_at < %s": before,
-    }
-    asked: dict[LiteralString, str | float] = {text: value for text, value in filters.items() if value is not None}
-    where: LiteralString = "events > 0"
-    for text in asked:
-        where += f" AND {text}"
-    found = connection.execute(
-        f"{_ROWS} WHERE {where} ORDER BY started_at DESC, id DESC LIMIT %s", (*asked.values(), limit), binary=True
-    )
-    return [_row(columns, seal) for columns in found]
-
-
-def _row(columns: Sequence[Any], seal: Seal) -> RunRow:
-    run, agent, task, model, root, parent, conversation, task_type, *rest = columns
-    task = seal.shown(task, place_of_run(run))
-    started = RunStarted(
-        run, agent, task, model=model, root=root, parent=parent, conversation=conversation, task_type=task_type
-    )
-    return _progress(rest).row(run, started)
-
-
-def _started(fact: RunStarted) -> tuple[Any, ...]:
-    texts = fact.agent, fact.task, fact.model, fact.root, fact.parent, fact.conversation, fact.task_type
-    return tuple(map(clean, texts))
-
-
-def _progress(columns: Sequence[Any]) -> Progress:
-    progress = Progress(*columns)
-    progress.money = None if columns[10] is None else Decimal(columns[10])
-    return progress
-
-
-def _columns(progress: Progress) -> tuple[Any, ...]:
-    p = progress
-    money = None if p.money is None else str(p.money)
-    return (
-        *(p.events, p.status, p.outcome, clean(p.reason), p.started_at, p.ended_at),
-        *(p.turns, p.calls, p.input_tokens, p.output_tokens, money, p.seconds),
-    )
+def _cleaned(columns: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(clean(value) if isinstance(value, str) else value for value in columns)
 
 
 def clean(text: str | None) -> str | None:

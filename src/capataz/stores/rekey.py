@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any
 
 from capataz.stores.conversation_tables import place_of_message, place_of_summary
+from capataz.stores.log_tables import place_of_event, place_of_run
 from capataz.stores.sealing import Seal
 from capataz.stores.shared import Database, Perform
 from capataz.stores.spans import place_of_span
-from capataz.stores.sqlite_tables import place, place_of_run
 
 PIECE = 500
 """Rows of one transaction."""
+_NAMED = "JOIN run AS name ON name.id = event.run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,7 @@ class _Kept:
 
 def _kept(place_of_job: Callable[[str], str]) -> tuple[_Kept, ...]:
     return (
-        _Kept(
-            "event", ("run", "seq"), (-1, -1), "body", "name.run, seq", place, "JOIN run AS name ON name.id = event.run"
-        ),
+        _Kept("event", ("run", "seq"), (-1, -1), "body", "name.run, seq", place_of_event, _NAMED),
         _Kept("run", ("id",), (0,), "task", "run", place_of_run),
         _Kept("job", ("id",), (0,), "task", "run", place_of_job),
         _Kept("message", ("id",), (0,), "body", "run, role", place_of_message),

@@ -21,7 +21,7 @@ from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
-from capataz.stores import conversation_tables, sqlite_tables as tables
+from capataz.stores import conversation_tables, log_tables, sqlite_tables as tables
 from capataz.stores.account_tables import Hold, admit
 from capataz.stores.accounts import SqlAccounts
 from capataz.stores.conversations import Now, SqlConversations
@@ -120,7 +120,7 @@ class SqliteStore:
         await self._writer.submit(f"tell run {lease.run} anew in", work, sum(map(len, bodies)))
 
     async def claim(self, run: str, owner: str) -> Lease:
-        return await self._writer.submit(f"claim run {run} in", partial(tables.claim, run=run, owner=owner))
+        return await self._writer.submit(f"claim run {run} in", partial(log_tables.claim, run=run, owner=owner))
 
     def accounts(self) -> SqlAccounts:
         """The balances in the same file."""
@@ -145,13 +145,13 @@ class SqliteStore:
         return self._writer.submit(f"append to run {lease.run} in", work, sum(map(len, bodies)))
 
     def _bodies(self, run: str, events: Sequence[Event]) -> list[bytes]:
-        return [self.seal.close(encode(event), tables.place(run, event.seq)) for event in events]
+        return [self.seal.close(encode(event), log_tables.place_of_event(run, event.seq)) for event in events]
 
     async def read(self, run: str, after: int = -1) -> list[Event]:
         if not self.path.exists():
             raise NotFound(f"there is no run {run}: {self.path} does not exist")
         return await self._reader.submit(
-            f"read run {run} in", partial(tables.read, run=run, after=after, seal=self.seal)
+            f"read run {run} in", partial(log_tables.read, run=run, after=after, seal=self.seal)
         )
 
     async def runs(
@@ -165,7 +165,9 @@ class SqliteStore:
     ) -> list[RunRow]:
         if not self.path.exists():
             return []
-        work = partial(tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before, seal=self.seal)
+        work = partial(
+            log_tables.rows, limit=limit, agent=agent, outcome=outcome, root=root, before=before, seal=self.seal
+        )
         return await self._reader.submit("list the runs in", work)
 
     async def _perform(self, doing: str, work: Work[T], reads: bool = False, alone: Sequence[str] = ()) -> T:
