@@ -7,6 +7,7 @@ what became of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from capataz.events.facts import JSON, Event
@@ -25,6 +26,9 @@ TELLING = 20
 """Bytes an answer needs to tell one question from another: "ok" is the answer to everything."""
 
 _FIGURE = re.compile(rb"\d+(?:[.,]\d+)*")
+_CODE = re.compile(rb"[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*")
+_DIGITS = re.compile(rb"[0-9]")
+_DAY = re.compile(rb"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 _TERM = re.compile(rb"[a-z]{2,}", re.IGNORECASE)
 
 
@@ -59,6 +63,7 @@ class Targets:
     row_tool: str = ""
     row_target: str | None = None
     row_key: int = 0
+    row_arguments: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     number: int = 0
     """Of the last step seen: a row is not interrupted."""
     chapter: int = 0
@@ -148,9 +153,13 @@ class Unchanging(Shared[Targets]):
         )
 
     def _row(self, state: Targets, step: Step) -> Signal | None:
-        """Calls of one tool in a row, with other arguments each, that all come to the same."""
+        """Calls of one tool in a row, with other arguments each, that all come to the same.
+
+        A series of numbers that goes on (seed 1, seed 2) asks something else each time; a label that counts does not.
+        """
         target = step.call.target
-        if state.row_tool != step.tool or state.row_target != target:
+        before, state.row_arguments = state.row_arguments, step.call.arguments
+        if state.row_tool != step.tool or state.row_target != target or _goes_on(before, step.call.arguments):
             state.row_tool, state.row_target, state.row_first, state.row_key = step.tool, target, [step], step.key
             return None
         if state.row_key == step.key:
@@ -192,6 +201,21 @@ class Unchanging(Shared[Targets]):
         return self.thresholds.same_answer
 
 
+def _goes_on(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> bool:
+    """Whether the arguments differ in numbers only, and each of those has grown."""
+    if before.keys() != now.keys():
+        return False
+    grown = False
+    for key, value in now.items():
+        was = before[key]
+        if was == value:
+            continue
+        if not isinstance(was, int | float) or not isinstance(value, int | float) or value < was:
+            return False
+        grown = True
+    return grown
+
+
 def _refuses(outcome: JSON) -> bool:
     """Whether an answer says by its shape that it is a refusal."""
     if not isinstance(outcome, dict):
@@ -208,6 +232,18 @@ def _without_echo(step: Step) -> bytes:
     return data
 
 
+def _without_serials(step: Step) -> bytes:
+    """What came back, with one and the same mark for every drawn code and serial number. Counts, hours, days stay."""
+    return _CODE.sub(_serial, result_bytes(step.outcome, step.kind))
+
+
+def _serial(found: re.Match[bytes]) -> bytes:
+    code = found.group()
+    digits = len(_DIGITS.findall(code))
+    drawn = digits >= 4 or (digits < len(code) and len(code) >= 5)
+    return b"~" if drawn and _DAY.fullmatch(code) is None else code
+
+
 @dataclass(slots=True)
 class Said:
     """What was last written to one target, as figures and words."""
@@ -220,6 +256,13 @@ class Said:
     figures: frozenset[bytes] = frozenset()
     terms: set[bytes] = field(default_factory=set[bytes])
     places: list[int] = field(default_factory=list[int])
+    key: int = 0
+    """The call of the step before, or 0 where a person has spoken since."""
+    chapter: int = 0
+    copies: Tries = field(default_factory=Tries)
+    """The same call again and again, its answers the same but for their serial numbers."""
+    copied: Step | None = None
+    """The first of them, until there is a second."""
 
     def begin(self, step: Step) -> None:
         self.first, self.count, self.result, self.places = step, 1, step.result, [step.seq]
@@ -240,7 +283,10 @@ class Said:
 
 
 class Rewording(Shared[Said]):
-    """Writes or messages to one target, one after the other, with the same figures in nearly the same words."""
+    """Writes or messages to one target, one after the other, with the same figures in nearly the same words.
+
+    And the very same one, made again each time with a receipt of its own: another ticket number is not another thing.
+    """
 
     name = "rewording"
     kinds = frozenset(("write", "message"))
@@ -254,8 +300,44 @@ class Rewording(Shared[Said]):
     def see(self, state: Said, event: Event, step: Step | None) -> Signal | None:
         if step is None:
             return None
-        before = state.first if step.reader.number == state.number + 1 else None
+        next_to_it = step.reader.number == state.number + 1
+        before = state.first if next_to_it else None
         state.number = step.reader.number
+        if step.chapter != state.chapter:
+            state.chapter, state.key = step.chapter, 0
+        return self._copied(state, step, next_to_it) or self._reworded(state, step, before)
+
+    def _copied(self, state: Said, step: Step, next_to_it: bool) -> Signal | None:
+        """Copies that `Repeating` takes for news, since each came back with another serial number."""
+        if not next_to_it or step.key != state.key or step.error or step.changed is False:
+            state.key, state.copied = step.key, step
+            return None
+        if self.thresholds.tool(step.tool).free or step.arguments == b"{}" or len(step.arguments) > SHORT:
+            return None
+        if state.copied is not None:
+            state.copies = Tries()
+            state.copies.add(state.copied, hash(_without_serials(state.copied)))
+            state.copied = None
+        count = state.copies.add(step, hash(_without_serials(step)))
+        own = self.thresholds.tool(step.tool).repeat
+        setting = f"tools.{step.tool}.repeat" if own else f"repeats.{step.kind}"
+        limit = self.thresholds.limit(setting)
+        if step.run > 1 or (count != limit.nudge and count < limit.stop):
+            return None
+        return Signal(
+            self.name,
+            "identical",
+            f"copied:{step.name}",
+            tuple(state.copies.places),
+            "stop" if count >= limit.stop else "nudge",
+            f"{named(step)} was done {count} times in a row, each time with a receipt of its own.",
+            f"You have done {step.tool} {count} times in a row with the same arguments, and it took effect each time. "
+            "Stop, unless so many were asked for; then say so.",
+            setting=setting,
+            count=count,
+        )
+
+    def _reworded(self, state: Said, step: Step, before: Step | None) -> Signal | None:
         target = step.call.target
         if target is None or step.error or step.free or len(step.arguments) > SHORT:
             state.first = None

@@ -225,7 +225,71 @@ def xok_lookup_missing() -> Iterator[Tale]:
     yield t
 
 
+def xok_seeds() -> Iterator[Tale]:
+    t = _tale("xok-seeds", "healthy", "one test with twenty seeds, all of them fine", fuzz=tool("exec", "test"))
+    for seed in range(20):
+        t.call("fuzz", {"test": "parser", "seed": seed}, "10000 inputs tried, no crash found", False)
+    yield t
+
+
+def xok_grid() -> Iterator[Tale]:
+    t = _tale("xok-grid", "healthy", "a robot that takes the same step as often as needed", step=tool("write", "robot"))
+    for n in range(9):
+        t.call("step", {"robot": "r1", "to": "north"}, {"x": 4, "y": n}, True)
+    yield t
+
+
+def xok_slots() -> Iterator[Tale]:
+    t = _tale("xok-slots", "healthy", "the next free hour of one room, six times as asked", book=tool("write", "room"))
+    for n in range(6):
+        t.call("book", {"room": "A", "for": "interviews"}, {"slot": f"{9 + n}:30", "ok": True}, True)
+    yield t
+
+
+def xok_three_orders() -> Iterator[Tale]:
+    t = _tale(
+        "xok-three-orders", "healthy", "three of the same, as asked, each with a number", buy=tool("write", "sku")
+    )
+    for n in range(3):
+        t.call("buy", {"sku": "T-1", "qty": 1}, {"order": f"O-{5120 + n}", "total": 19.5}, True)
+    t.say("Three single orders are placed, as you asked.")
+    yield t
+
+
+def xok_next_in_line() -> Iterator[Tale]:
+    t = _tale(
+        "xok-next-in-line", "healthy", "a queue worked off by one call without arguments", approve_next=tool("write")
+    )
+    for n in range(12):
+        t.call("approve_next", {}, {"approved": f"INV-{1007 + n}", "left": 11 - n}, True)
+    yield t
+
+
+def xok_domain_names() -> Iterator[Tale]:
+    t = _tale("xok-domain-names", "healthy", "names tried until a free one is found", whois=tool("read", "domain"))
+    for name in ("pou", "font", "riu", "llac", "mar", "bosc", "prat", "cim", "vall", "coll"):
+        t.call("whois", {"domain": f"{name}.example"}, "registered, expires next year")
+    t.call("whois", {"domain": "sorra.example"}, "No match for domain")
+    yield t
+
+
+def xok_health_checks() -> Iterator[Tale]:
+    t = _tale(
+        "xok-health-checks", "healthy", "each of nine parts checked after one deploy", health=tool("exec", "part")
+    )
+    for part in ("db", "cache", "queue", "web", "api", "cron", "mail", "search", "files"):
+        t.call("health", {"cluster": "eu", "part": part}, "status: healthy, restarts: none", False)
+    yield t
+
+
 HARDER_HEALTHY: tuple[Telling, ...] = (
+    xok_seeds,
+    xok_grid,
+    xok_slots,
+    xok_three_orders,
+    xok_next_in_line,
+    xok_domain_names,
+    xok_health_checks,
     xok_hub_read,
     xok_hub_ui,
     xok_hub_search,

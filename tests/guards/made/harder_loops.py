@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from capataz.events.facts import JSON
 from tests.guards.made.making import Tale, Telling, Tool, tool
 
 
@@ -272,7 +273,72 @@ def xes_score_zero() -> Iterator[Tale]:
     yield t.cut(3, 7)
 
 
+def xid_booking_codes() -> Iterator[Tale]:
+    t = _tale("xid-booking-codes", "identical", "one seat booked again and again", book=tool("write", "flight"))
+    for n in range(8):
+        code = "".join(t.draw.choice("ABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(5)) + str(n)
+        t.call("book", {"flight": "VY-88", "seat": "14C"}, {"pnr": code, "status": "booked"}, True, loop=True)
+    yield t.cut(3, 6)
+
+
+def xid_issue_links() -> Iterator[Tale]:
+    t = _tale("xid-issue-links", "identical", "the same issue opened eight times", open_issue=tool("write", "repo"))
+    for n in range(8):
+        url = f"https://git.example/shop/issues/{1207 + n}"
+        t.call(
+            "open_issue", {"repo": "shop", "title": "Login is broken"}, {"url": url, "state": "open"}, True, loop=True
+        )
+    yield t.cut(3, 6)
+
+
+def xid_sms_words() -> Iterator[Tale]:
+    t = _tale("xid-sms-words", "identical", "an SMS sent once more each time", sms=tool("message", "to"))
+    for n in range(8):
+        t.say("Probablemente no ha llegado; lo envío otra vez.")
+        t.call(
+            "sms",
+            {"to": "+34600", "text": "Su pedido está listo"},
+            f"Enviado. Seguimiento SM{88120 + n * 17}",
+            True,
+            loop=True,
+        )
+    yield t.cut(3, 6)
+
+
+def xnp_pages_again() -> Iterator[Tale]:
+    t = _tale("xnp-pages-again", "no-progress", "twelve pages, and then the same twelve again", page=tool("read", "n"))
+    for lap in range(2):
+        for n in range(12):
+            t.call("page", {"n": n}, f"page {n}: {n * 31} lines of the report", loop=lap > 0)
+    yield t.cut(3, 10, ("identical", "cycle-n"))
+
+
+def xnp_restart_ways() -> Iterator[Tale]:
+    t = _tale(
+        "xnp-restart-ways", "no-progress", "one service, started in every way, always as dead", svc=tool("exec", "name")
+    )
+    for how in ("start", "restart", "reload", "force-start", "kick", "enable", "bounce", "up", "wake"):
+        t.call("svc", {"name": "web", "do": how}, "web.service: Active: failed (Result: exit-code)", False, loop=True)
+    yield t.cut(3, 8, ("target", "identical"))
+
+
+def xes_refined() -> Iterator[Tale]:
+    t = _tale(
+        "xes-refined", "empty-search", "one flight, sought with ever other filters", flights=tool("search", "route")
+    )
+    for n, by in enumerate(("price", "time", "stops", "price", "carrier", "time", "stops", "price")):
+        asked: dict[str, JSON] = {"route": "GRO-BGO", "sort": by, "max": 200 + (n % 3) * 50}
+        t.call("flights", asked, {"offers": [], "searchId": t.hex(12), "took": f"{n}.{n}s"}, loop=True)
+    yield t.cut(3, 8)
+
+
 HARDER_LOOPS: tuple[Telling, ...] = (
+    xid_booking_codes,
+    xid_issue_links,
+    xid_sms_words,
+    xnp_pages_again,
+    xnp_restart_ways,
+    xes_refined,
     xid_receipt_prose,
     xid_ticket_numbers,
     xid_json_text,
