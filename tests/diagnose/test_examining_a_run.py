@@ -15,7 +15,7 @@ from capataz.lens.diagnose.findings import Baselines, Subject
 from capataz.lens.diagnose.page import page
 from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.showing import clip, steps_of
-from capataz.lens.diagnose.totals import Totals
+from capataz.lens.diagnose.totals import MASKED, Totals
 
 Told = Callable[..., ImportedRun]
 Subjects = Callable[[ImportedRun], Subject]
@@ -158,7 +158,7 @@ def test_prices_are_used_and_an_unknown_one_stays_unknown(tell: Told, subject: S
 def test_the_steps_shown_are_few_and_hold_the_evidence(tell: Told, subject: Subjects) -> None:
     run = tell([("refund", {"order_id": "81"}, "Error: " + "x" * 5_000)] * 40, answer=None)
     told = Examiner().examine(subject(run), run.events)
-    steps = steps_of(told, run.events)
+    steps = steps_of(told, run.events, MASKED)
     assert len(steps) <= 16
     assert all(len(step.text) <= 400 for step in steps)
     marked = {step.seq for step in steps if step.marked}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import click
 
 from capataz.cli.finding import open_existing
+from capataz.cli.masking import shower
 from capataz.cli.options import as_json as json_option
 from capataz.cli.render import console, print_json
 from capataz.cli.tuning import read_stored, stored, titled
@@ -131,7 +132,7 @@ def _step(part: _Part, run: ImportedRun) -> None:
         run.usage_known,
         run.times_known,
     )
-    part.totals.add(examiner_for(part.policy).examine(subject, run.events), run.events)
+    part.totals.add(examiner_for(part.policy).examine(subject, run.events), run.events, shower())
     for name, guess in run.guesses.items():
         part.totals.tool(name, guess.kind, guess.target, guess.why)
 

@@ -21,6 +21,7 @@ from capataz.lens.diagnose.findings import Subject
 from capataz.lens.diagnose.page import page as report_page
 from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import Totals
+from capataz.lens.masked import Shower
 from capataz.mistakes import Misuse
 from capataz.web.gate import require
 from capataz.web.render import page
@@ -46,7 +47,7 @@ async def take(request: Request) -> Response:
         names = await _kept(request, Path(folder))
         if not names:
             return page(request, "diagnose.html", 422, wrong="Choose at least one file.")
-        totals, report = await asyncio.to_thread(diagnosed, Path(folder), site_of(request).mask)
+        totals, report = await asyncio.to_thread(diagnosed, Path(folder), site_of(request).shower)
     shown = report_page(totals, report.as_json(), ", ".join(names[:3]) + (" and more" if len(names) > 3 else ""))
     return HTMLResponse(shown.encode("utf-8", "replace"), headers={"content-security-policy": _STYLE})
 
@@ -58,7 +59,7 @@ async def for_programs(request: Request) -> tuple[Totals, Report]:
         raise Misuse("send the records as the body: a file of any format that `capataz diagnose` reads")
     with tempfile.TemporaryDirectory(prefix="capataz-") as folder:
         (Path(folder) / "records").write_bytes(body)
-        return await asyncio.to_thread(diagnosed, Path(folder), site_of(request).mask)
+        return await asyncio.to_thread(diagnosed, Path(folder), site_of(request).shower)
 
 
 def as_json(totals: Totals, report: Report) -> JSON:
@@ -80,7 +81,7 @@ async def _kept(request: Request, folder: Path) -> list[str]:
     return names
 
 
-def diagnosed(folder: Path, mask: Mask) -> tuple[Totals, Report]:
+def diagnosed(folder: Path, shower: Shower) -> tuple[Totals, Report]:
     """Everything found in the files of a folder, within bounds."""
     totals, report, examiner = Totals(), Report(), Examiner()
     until = time.monotonic() + PATIENCE
@@ -91,7 +92,7 @@ def diagnosed(folder: Path, mask: Mask) -> tuple[Totals, Report]:
         subject = Subject(
             run.id, run.source_format, origin, run.label, run.task_key, kind, run.usage_known, run.times_known
         )
-        totals.add(examiner.examine(subject, run.events), run.events, mask)
+        totals.add(examiner.examine(subject, run.events), run.events, shower)
         for name, guess in run.guesses.items():
             totals.tool(name, guess.kind, guess.target, guess.why)
         if count >= MOST_RUNS or time.monotonic() > until:

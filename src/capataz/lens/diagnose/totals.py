@@ -16,7 +16,11 @@ from decimal import Decimal
 from capataz.events.facts import Event
 from capataz.lens.diagnose.findings import FAILURES, Diagnosis, Failure, Finding, Shown, Spent
 from capataz.lens.diagnose.showing import masked, steps_of
+from capataz.lens.masked import Shower
+from capataz.privacy.mask import Mask
 
+MASKED = Shower(Mask())
+"""Without the secrets that only the place knows where a report is made."""
 KEPT = 12
 """Worst runs kept with their steps, for each of the failures and for the pointers."""
 BANDS: tuple[tuple[int, str], ...] = (
@@ -227,8 +231,8 @@ class Totals:
         default_factory=dict[str, list[tuple[tuple[int, int, str], Shown]]]
     )
 
-    def add(self, told: Diagnosis, events: Sequence[Event]) -> None:
-        """Count one run, and keep it with its steps if it is among the worst."""
+    def add(self, told: Diagnosis, events: Sequence[Event], shower: Shower = MASKED) -> None:
+        """Count one run, and keep it, masked, with its steps if it is among the worst."""
         self.all.add(told)
         source = told.subject.source if len(self.sources) < _MOST_SOURCES else "others"
         self.sources.setdefault(source, Sums()).add(told)
@@ -239,9 +243,9 @@ class Totals:
         self._pointers(told, source)
         self._profile(told)
         if told.failure is not None:
-            self._keep(told.failure, told, events)
+            self._keep(told.failure, told, events, shower)
         elif told.pointers:
-            self._keep("pointer", told, events)
+            self._keep("pointer", told, events, shower)
 
     def tool(self, name: str, kind: str, target: str | None, why: str) -> None:
         """What was guessed of a tool in one run."""
@@ -317,11 +321,11 @@ class Totals:
             if pair in pairs or len(pairs) < _MOST_PAIRS:
                 pairs[pair] += 1
 
-    def _keep(self, name: str, told: Diagnosis, events: Sequence[Event]) -> None:
+    def _keep(self, name: str, told: Diagnosis, events: Sequence[Event], shower: Shower) -> None:
         heap = self.worst.setdefault(name, [])
         place = (told.after.calls or told.errors + len(told.pointers), told.spent.calls, told.subject.id)
         if len(heap) < KEPT or place > heap[0][0]:
-            _push(heap, (place, Shown(masked(told), steps_of(told, events))))
+            _push(heap, (place, Shown(masked(told, shower), steps_of(told, events, shower))))
 
     def _distanced(self, shown: Shown) -> Shown:
         told = shown.diagnosis
