@@ -88,7 +88,7 @@ class Seen:
 
     def firing(self) -> dict[str, str]:
         """The rules that fire, each with its words and runs, as the page of alerts has them."""
-        articles = re.findall(r'<article class="wait".*?</article>', self.get("/alerts"), re.DOTALL)
+        articles = re.findall(r'<article class="wait .*?</article>', self.get("/alerts"), re.DOTALL)
         assert len(articles) == len(read(RULES))
         told = [_text(article) for article in articles]
         return {name: words for name in re.findall(r'name = "(.*?)"', RULES) for words in told

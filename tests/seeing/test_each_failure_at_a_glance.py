@@ -154,3 +154,23 @@ def test_an_error_that_could_be_taken_for_another(seen: Seen) -> None:
     # alerts
     assert set(seen.firing()) == {"a burst"}
     assert seen.told() == {"a burst": [run]}
+
+
+def test_doing_nothing_is_never_shown_in_green(seen: Seen) -> None:
+    """An agent that is there to act looked once and then claims: whatever it says, nothing on a page says "well"."""
+
+    @tool(kind="write", target="order", confirm=lambda order, **_: True)
+    def refund(order: str) -> str:
+        """Pay back."""
+        return "ok"
+
+    async def story(app: App) -> str:
+        model = ScriptedModel(calls(("look", {"order": "7"})), says("Order 7 is paid."))
+        outcome = await app.arun(Agent("clerk", model, [look, refund]), "Refund 7")
+        assert (outcome.name, outcome.reason) == ("answered", "no-action")
+        return outcome.run
+
+    run = seen.record(story)
+    assert '<section class="why plain"' in seen.get(f"/runs/{run}")
+    for page in ("/", f"/diff?a={run}&b={run}"):
+        assert 'class="chip plain">answered' in seen.get(page)

@@ -176,4 +176,4 @@ def ending_text(tree: Trace) -> Text:
     ending, outcome = tree.ending, tree.outcome
     if ending is None or outcome is None:
         return styled("still running", "quiet")
-    return join(styled(f"{outcome.upper()} · {ending.reason}", tone_of(outcome), bold=True), styled(ending.detail))
+    return join(styled(f"{outcome.upper()} · {ending.reason}", tone_of(outcome, ending.reason), bold=True), styled(ending.detail))

@@ -99,7 +99,7 @@ def _cells(row: RunRow) -> dict[str, Text]:
         "run": styled(row.run, "quiet"),
         "started": styled(datetime.fromtimestamp(row.started_at, UTC).strftime("%m-%d %H:%M"), "quiet"),
         "agent": styled(short(row.agent, 12)),
-        "ended": styled(short(ended, 28), tone_of(row.outcome)),
+        "ended": styled(short(ended, 28), tone_of(row.outcome, row.reason)),
         "turns": styled(str(row.spend.turns)),
         "calls": styled(str(row.spend.calls)),
         "tokens": styled(f"{row.spend.tokens:,}"),

@@ -31,7 +31,7 @@ def page(tree: Trace) -> str:
         tree=tree,
         run=tree.run,
         ending=tree.ending,
-        tone=words.tone_of(tree.outcome),
+        tone=words.tone_of(tree.outcome, tree.ending.reason if tree.ending is not None else ""),
         headline=_headline(tree),
         verdicts=verdicts,
         numbers={verdict.seq: verdict.number for verdict in verdicts},

@@ -85,9 +85,9 @@ class Line:
     evidence: tuple[int, ...] = ()
 
 
-def tone_of(outcome: str | None) -> Tone:
-    """How an outcome feels; "plain" while there is none."""
-    return "plain" if outcome is None else _OUTCOMES[outcome]
+def tone_of(outcome: str | None, reason: str = "") -> Tone:
+    """How an outcome feels; "plain" while there is none, and where an agent that is there to act did nothing."""
+    return "plain" if outcome is None or reason == "no-action" else _OUTCOMES[outcome]
 
 
 def line(fact: Fact) -> Line:
@@ -211,7 +211,7 @@ def _of_judgement(fact: CheckEvaluated | VerdictGiven | CeilingReached | RunEnde
         case CeilingReached(ceiling=ceiling, limit=limit, used=used):
             return Line("warn", f"ceiling of {limit:g} {ceiling} reached", f"{used:g} used")
         case RunEnded(outcome=outcome, reason=reason, detail=detail):
-            return Line(tone_of(outcome), f"{outcome}: {reason}", detail)
+            return Line(tone_of(outcome, reason), f"{outcome}: {reason}", detail)
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from capataz.events.facts import JSON, RunStarted, ToolFinished
 from capataz.lens.diff import Diff, Row, diff
 from capataz.lens.fork import Edit, steps_to_fork
+from capataz.lens.words import tone_of
 from capataz.mistakes import CapatazError, Misuse
 from capataz.policy.policy import Policy
 from capataz.ports import Job
@@ -56,7 +57,9 @@ async def compare(request: Request) -> Response:
 def _head(site: Site, book: Book) -> dict[str, object]:
     started = site.shower.fact(book.started) if book.started is not None else None
     task = started.task if isinstance(started, RunStarted) else ""
-    return {"run": book.run, "task": task, "outcome": book.tree.outcome, "spend": book.tree.spend}
+    tree = book.tree
+    tone = tone_of(tree.outcome, tree.ending.reason if tree.ending is not None else "")
+    return {"run": book.run, "task": task, "outcome": tree.outcome, "tone": tone, "spend": tree.spend}
 
 
 def _row(site: Site, place: int, row: Row, found: Diff) -> dict[str, object]:

@@ -135,7 +135,7 @@ async def alerts(request: Request) -> Response:
 
 
 def _reading(site: Site, one: Reading) -> dict[str, object]:
-    tones = {"firing": "bad", "not enough data": "warn", "ok": "good", "no data": ""}
+    tones = {"firing": "bad", "not enough data": "warn", "ok": "good", "no data": "plain"}
     return {
         "name": one.rule.name or one.rule.metric,
         "state": one.standing,

@@ -152,7 +152,7 @@ def head(book: Book, shower: Shower, now: float) -> Head:
         started=begun,
         status=tree.status,
         outcome=tree.outcome,
-        tone=words.tone_of(tree.outcome) if tree.ending or now - tree.now < LONG else "warn",
+        tone=_tone(tree, now),
         reason=shown.reason if shown is not None else "",
         headline=_headline(shown) if shown is not None else _waiting(book, now),
         ending=shown,
@@ -178,6 +178,12 @@ def _strip(tree: Trace) -> tuple[tuple[int, int, Tone], ...]:
     if len(tree.turns) > STRIP:
         return ()
     return tuple((index, turn.number, tone_of_turn(turn)) for index, turn in enumerate(tree.turns))
+
+
+def _tone(tree: Trace, now: float) -> Tone:
+    if tree.ending is not None:
+        return words.tone_of(tree.outcome, tree.ending.reason)
+    return "plain" if now - tree.now < LONG else "warn"
 
 
 def _signals(book: Book, shower: Shower) -> tuple[tuple[Line, str, int], ...]:
