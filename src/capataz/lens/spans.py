@@ -34,8 +34,8 @@ from capataz.events.facts import (
     Usage,
 )
 from capataz.lens import spans_content as said, spans_names as n
+from capataz.lens.spans_attributes import Telling
 from capataz.lens.spans_marks import Attributes, Mark, Masking, Value, mark_of
-from capataz.lens.spans_settings import requested
 from capataz.memory.transcript import Transcript
 
 What = Literal["run", "turn", "model", "tool"]
@@ -101,6 +101,7 @@ class Spans:
     content: bool = False
     semconv: n.Semconv = "1.41"
     run: RunStarted | None = None
+    _tell: Telling = field(init=False)
     _key: str = ""
     _segment: int = 0
     _link: str | None = None
@@ -120,6 +121,9 @@ class Spans:
     """Turns, tool calls, input and output tokens of this run alone."""
     _money: Decimal | None = Decimal(0)
     _transcript: Transcript = field(default_factory=Transcript)
+
+    def __post_init__(self) -> None:
+        self._tell = Telling(self.mask, self.content, self.semconv)
 
     def fold(self, event: Event) -> tuple[SpanRecord, ...]:
         """Bring the spans forward by one event."""
@@ -162,7 +166,8 @@ class Spans:
     @property
     def start_attributes(self) -> Attributes:
         """What is known of the run's span when it begins: what a sampler may look at."""
-        return self._run_attributes()
+        assert self.run is not None
+        return self._tell.run(self.run, self.trace, self._common)
 
     def tool_span(self, turn: int, position: int) -> str | None:
         """Key of the span of a tool that runs now."""
@@ -193,7 +198,7 @@ class Spans:
         assert self.run is not None
         ended = [*self._all_hung(event.at), *self._close_turn(event.at)]
         outcome = "escalated" if isinstance(fact, RunEscalated) else fact.outcome
-        attributes = self._run_attributes()
+        attributes = self.start_attributes
         attributes.update({n.OUTCOME: outcome, n.REASON: fact.reason, n.SEGMENT: self._segment})
         turns, calls, read, written = self._totals
         attributes.update({n.RUN_TURNS: turns, n.RUN_CALLS: calls, n.RUN_INPUT: read, n.RUN_OUTPUT: written})
@@ -220,23 +225,6 @@ class Spans:
         )
         return tuple(ended)
 
-    def _run_attributes(self) -> Attributes:
-        run = self.run
-        assert run is not None
-        attributes: Attributes = {n.OPERATION: n.INVOKE_AGENT, **self._common}
-        if self.semconv == "1.41":
-            attributes[n.PROVIDER] = n.provider_of(run.model)
-        if run.model:
-            attributes[n.REQUEST_MODEL] = run.model.partition(":")[2] or run.model
-        attributes[n.ROLE], attributes[n.ROOT_ID] = run.role, self.trace
-        versions = ((n.PROMPT_VERSION, run.versions.prompt), (n.TOOLS_VERSION, run.versions.tools))
-        for name, value in (*versions, (n.POLICY_VERSION, run.versions.policy), (n.TASK_TYPE, run.task_type)):
-            if value:
-                attributes[name] = value
-        if self.content and run.instructions:
-            attributes[n.SYSTEM_INSTRUCTIONS] = said.text_of(said.instructions(run.instructions), self.mask)
-        return attributes
-
     def _resumed(self, event: Event, fact: RunResumed) -> tuple[SpanRecord, ...]:
         """What a dead worker left open never closes by itself: it is ended here, as hung."""
         ended = self._all_hung(event.at)
@@ -251,7 +239,7 @@ class Spans:
         ended: list[SpanRecord] = []
         why = "no sign of life: the watchdog ended it" if self._hung else "its worker was gone: the recovery ended it"
         if self._model is not None:
-            ended.append(self._model_span(at, self._model_attributes(), n.HUNG, why))
+            ended.append(self._model_span(at, {}, n.HUNG, why))
         for place in tuple(self._tools):
             ended.append(self._tool_span(place, at, self._calls.get(place[1]), {}, n.HUNG, why))
         self._hung = False
@@ -288,10 +276,8 @@ class Spans:
         return self._turn.key if self._turn is not None else self._key
 
     def _mark(self, event: Event) -> tuple[SpanRecord, ...]:
-        mark = mark_of(event, self.mask)
-        marks = self._turn.marks if self._turn is not None else self._marks
-        if mark is not None and len(marks) < MOST_MARKS:
-            marks.append(mark)
+        if (mark := mark_of(event, self.mask)) is not None:
+            self._append(mark)
         return ()
 
     # ── model calls ──────────────────────────────────────────────────────────────────────────────────────
@@ -305,27 +291,20 @@ class Spans:
 
     def _replied(self, event: Event, fact: ModelReplied) -> tuple[SpanRecord, ...]:
         ended = self._begun_here(event, fact)
-        attributes = self._model_attributes()
-        self._used(fact.usage, attributes)
-        answered = ((n.RESPONSE_MODEL, fact.model), (n.RESPONSE_ID, fact.response))
-        attributes.update({name: value for name, value in answered if value})
-        attributes[n.FINISH_REASONS] = (said.finish(fact.stop),)
-        if fact.first_byte is not None:
-            attributes[n.REQUEST_STREAM], attributes[n.FIRST_CHUNK] = True, float(fact.first_byte)
+        assert self.run is not None
+        self._add_up(fact.usage)
         if fact.purpose == "loop":
             self._calls = {call.position: call for call in fact.calls}
             if self._turn is not None:
                 self._turn.calls, self._turn.tokens = len(fact.calls), self._turn.tokens + fact.usage.tokens
-        if self.content:
-            self._said(fact, attributes)
-        ended.append(self._model_span(event.at, attributes, "", ""))
+        told = self._tell.reply(fact, self.run.instructions, self._transcript.messages)
+        ended.append(self._model_span(event.at, told, "", ""))
         return tuple(ended)
 
     def _failed(self, event: Event, fact: ModelCallFailed) -> tuple[SpanRecord, ...]:
         ended = self._begun_here(event, fact)
-        attributes = self._model_attributes()
-        attributes[n.ERROR_CLASS] = fact.fault.row
-        ended.append(self._model_span(event.at, attributes, fact.fault.reason, self._fault(fact.fault)))
+        told: Attributes = {n.ERROR_CLASS: fact.fault.row}
+        ended.append(self._model_span(event.at, told, fact.fault.reason, self._fault(fact.fault)))
         return tuple(ended)
 
     def _begun_here(self, event: Event, fact: ModelReplied | ModelCallFailed) -> list[SpanRecord]:
@@ -337,59 +316,19 @@ class Spans:
         self._model = (ModelCallStarted(fact.turn, fact.attempt, fact.model, fact.purpose), start, event.seq)
         return ended
 
-    def _model_attributes(self) -> Attributes:
-        assert self._model is not None
-        fact = self._model[0]
-        named, _, address = fact.endpoint.partition(" at ")
-        provider = n.provider_of(named) if named else self._providers.get(fact.model, "unknown")
-        attributes: Attributes = {
-            n.OPERATION: n.CHAT,
-            n.PROVIDER: provider,
-            n.REQUEST_MODEL: fact.model,
-            **self._common,
-        }
-        attributes[n.PURPOSE], attributes[n.ATTEMPT] = fact.purpose, fact.attempt
-        attributes.update(requested(fact.settings or {}, self.mask))
-        if address:
-            host, port = n.server_of(address)
-            attributes[n.SERVER_ADDRESS] = host
-            if port is not None:
-                attributes[n.SERVER_PORT] = port
-        return attributes
-
-    def _used(self, usage: Usage, attributes: Attributes) -> None:
+    def _add_up(self, usage: Usage) -> None:
         self._totals[2] += usage.input
         self._totals[3] += usage.output
         self._money = None if self._money is None or usage.money is None else self._money + usage.money
-        if usage.money is not None:
-            attributes[n.COST] = float(usage.money)
-        if not usage.reported:
-            attributes[n.ESTIMATED] = True  # a guess of ours must never be read as the provider's figure
-            return
-        attributes[n.INPUT_TOKENS], attributes[n.OUTPUT_TOKENS] = usage.input, usage.output
-        written = n.CACHE_CREATION if self.semconv == "1.41" else n.CACHE_WRITE
-        for name, value in (
-            (n.CACHE_READ, usage.cache_read),
-            (written, usage.cache_write),
-            (n.REASONING, usage.reasoning),
-        ):
-            if value:
-                attributes[name] = value
 
-    def _said(self, fact: ModelReplied, attributes: Attributes) -> None:
-        assert self.run is not None
-        if self.run.instructions and fact.purpose in ("loop", "closing"):
-            attributes[n.SYSTEM_INSTRUCTIONS] = said.text_of(said.instructions(self.run.instructions), self.mask)
-        if fact.purpose in ("loop", "closing"):
-            history = said.input_messages(self._transcript.messages)
-            attributes[n.INPUT_MESSAGES] = said.text_of(history, self.mask)
-        attributes[n.OUTPUT_MESSAGES] = said.text_of(said.output_message(fact), self.mask)
-
-    def _model_span(self, at: float, attributes: Attributes, error: str, words: str) -> SpanRecord:
+    def _model_span(self, at: float, told: Attributes, error: str, words: str) -> SpanRecord:
         assert self._model is not None
         assert self.run is not None
         fact, start, seq = self._model
         self._model = None
+        provider = self._providers.get(fact.model, "unknown")
+        attributes = self._tell.model_call(fact, provider, self._common)
+        attributes.update(told)
         if error:
             attributes[n.ERROR_TYPE] = error
         name = f"{n.CHAT} {fact.model}" if fact.model else n.CHAT
@@ -444,26 +383,16 @@ class Spans:
         return (self._tool_span(place, event.at, call, attributes, kind, words if error else ""),)
 
     def _tool_span(
-        self, place: tuple[int, int], at: float, call: Call | None, attributes: Attributes, error: str, words: str
+        self, place: tuple[int, int], at: float, call: Call | None, told: Attributes, error: str, words: str
     ) -> SpanRecord:
         assert self.run is not None
         tool = self._tools.pop(place)
-        told: Attributes = {n.OPERATION: n.EXECUTE_TOOL, n.TOOL_NAME: tool.name, n.TOOL_TYPE: "function"}
-        told.update(self._common)
-        told[n.ATTEMPT] = tool.attempt
-        if call is not None:
-            told[n.TOOL_KIND] = call.kind
-            if call.id:
-                told[n.TOOL_CALL_ID] = call.id
-            if self.content:
-                told[n.TOOL_ARGUMENTS] = said.text_of(dict(call.arguments), self.mask)
-                if call.target is not None:
-                    told[n.TOOL_TARGET] = str(self.mask(call.target))
-        told.update(attributes)
+        attributes = self._tell.tool(tool.name, tool.attempt, call, self._common)
+        attributes.update(told)
         if error:
-            told[n.ERROR_TYPE] = error
+            attributes[n.ERROR_TYPE] = error
         names = (self._inside(), self.trace, self.run.run, f"{n.EXECUTE_TOOL} {tool.name}")
-        return SpanRecord("tool", tool.key, *names, tool.start, max(at, tool.start), told, error=words or error)
+        return SpanRecord("tool", tool.key, *names, tool.start, max(at, tool.start), attributes, error=words or error)
 
     def _child_ended(self, event: Event, fact: ChildEnded) -> tuple[SpanRecord, ...]:
         told: Attributes = {n.CHILD_RUN: fact.run, n.AGENT_NAME: fact.agent, n.OUTCOME: fact.outcome}
