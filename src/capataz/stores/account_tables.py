@@ -8,7 +8,7 @@ knows what was used, and it is charged in full.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import add
 from typing import Any, TypeAlias
@@ -18,7 +18,6 @@ from capataz.money.accounts import (
     EVERYONE,
     Balance,
     Limit,
-    Payer,
     Refusal,
     Reservation,
     Spent,
@@ -73,6 +72,8 @@ _BALANCE = (
 )
 Booking: TypeAlias = "tuple[tuple[str, str, str, str], tuple[int, ...]]"
 """Kind, name, period and source; then the sums."""
+_Balances: TypeAlias = "dict[tuple[str, str], dict[tuple[str, float], Balance]]"
+"""By kind and name, then by period and when it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +93,50 @@ class Hold:
 def admit(connection: Database, hold: Hold) -> Refusal | None:
     """Hold the most a call can use, if it fits under all limits; else say why not. For one who is alone."""
     book(connection, expired(connection, hold.wanted.at))
-    return reserve(connection, hold, hold.under(allowances(connection)))
+    (refused,) = reserve(connection, [(hold, hold.under(allowances(connection)))])
+    return refused
 
 
-def reserve(connection: Database, hold: Hold, limits: Sequence[Limit]) -> Refusal | None:
-    """The same under these limits, on whose accounts nobody else reserves meanwhile."""
-    wanted, payer = hold.wanted, hold.wanted.payer
+def reserve(connection: Database, asked: Sequence[tuple[Hold, Sequence[Limit]]]) -> list[Refusal | None]:
+    """The same for several calls in their order, each under its limits; nobody else reserves on their accounts."""
+    accounts = {account(limit, hold.wanted.payer, hold.wanted.at) for hold, limits in asked for limit in limits}
+    balances: _Balances = {}
+    for whose, name, bucket, since in sorted(accounts):
+        balances.setdefault((whose, name), {})[bucket, since] = _balance(connection, whose, name, bucket, since)
+    answers = [_admit(hold.wanted, limits, balances) for hold, limits in asked]
+    held = [_row(hold) for (hold, _), refused in zip(asked, answers, strict=True) if refused is None]
+    if held:
+        connection.executemany(_HOLD, held)
+    return answers
+
+
+def _admit(wanted: Reservation, limits: Sequence[Limit], balances: _Balances) -> Refusal | None:
+    """Whether it fits; then it counts for whoever comes after it."""
     for limit in limits:
-        refused = refusal(limit, balance(connection, limit, payer, wanted.at), wanted)
+        whose, name, bucket, since = account(limit, wanted.payer, wanted.at)
+        refused = refusal(limit, balances[whose, name][bucket, since], wanted)
         if refused is not None:
             return refused
-    money = None if wanted.money is None else grains(wanted.money)
-    connection.execute(
-        _HOLD,
-        (
-            *(hold.run, hold.seq, payer.run, payer.agent, payer.tenant, payer.person),
-            *(wanted.source, wanted.at, wanted.until, wanted.tokens, money),
-        ),
-    )
+    money = dollars(grains(wanted.money or Decimal(0)))
+    for named in wanted.payer.accounts():
+        for (bucket, since), old in balances.get(named, {}).items():
+            if wanted.at >= since:
+                more = replace(old, held_tokens=old.held_tokens + wanted.tokens, held_money=old.held_money + money)
+                balances[named][bucket, since] = more
     return None
 
 
-def balance(connection: Database, limit: Limit, payer: Payer, at: float) -> Balance:
-    """What the account of a limit has spent and reserved in the period of a moment."""
-    whose, name, bucket, since = account(limit, payer, at)
+def _row(hold: Hold) -> tuple[Any, ...]:
+    wanted, payer = hold.wanted, hold.wanted.payer
+    money = None if wanted.money is None else grains(wanted.money)
+    return (
+        *(hold.run, hold.seq, payer.run, payer.agent, payer.tenant, payer.person),
+        *(wanted.source, wanted.at, wanted.until, wanted.tokens, money),
+    )
+
+
+def _balance(connection: Database, whose: str, name: str, bucket: str, since: float) -> Balance:
+    """What an account has spent in a period, and what is reserved on it."""
     column = _COLUMN.get(whose)
     narrowed, given = ("", ()) if column is None else (f" AND {column} = ?", (name,))
     tokens, money, unpriced, held_tokens, held_money = connection.execute(

@@ -65,16 +65,12 @@ def _follow(connection: Connection, wave: Sequence[Entry]) -> list[Refusal | Non
         rows += expired(database, max(hold.wanted.at for hold in holds), _EXPIRED)
     book(database, rows, _BOOK)
     kept = allowances(database) if holds else []
-    limits = [[] if entry.hold is None else entry.hold.under(kept) for entry in wave]
-    lock(connection, [name for entry, under in zip(wave, limits, strict=True) for name in _names(entry.hold, under)])
-    return [
-        None if entry.hold is None else reserve(database, entry.hold, under)
-        for entry, under in zip(wave, limits, strict=True)
-    ]
+    asked = [(hold, hold.under(kept)) for hold in holds]
+    lock(connection, [name for hold, limits in asked for name in _names(hold, limits)])
+    answers = iter(reserve(database, asked))
+    return [None if entry.hold is None else next(answers) for entry in wave]
 
 
-def _names(hold: Hold | None, limits: Sequence[Limit]) -> list[str]:
+def _names(hold: Hold, limits: Sequence[Limit]) -> list[str]:
     """The accounts a reservation looks at."""
-    if hold is None:
-        return []
     return [" ".join(account(limit, hold.wanted.payer, hold.wanted.at)[:2]) for limit in limits]
