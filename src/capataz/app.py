@@ -44,8 +44,9 @@ DEFAULT_STORE = "sqlite:///capataz.db"
 class App:
     """Holds the store, the policy and the prices that its runs share.
 
-    `store` is a URL: `sqlite:///file.db` (a file in the current folder), `sqlite:////absolute/file.db`, or `memory:`
-    for a log that ends with the process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
+    `store` is a URL: `sqlite:///file.db` (a file in the current folder), `sqlite:////absolute/file.db`,
+    `postgresql://user:password@host/database` (for several machines), or `memory:` for a log that ends with the
+    process. Without one, `CAPATAZ_STORE` is used, else `sqlite:///capataz.db`.
     `prices` are dollars per million input and output tokens, by model name; they win over the library's.
     `mask` says what must not leave for a provider: True for the default `capataz.privacy.mask.Mask` (personal data and
     secrets, with the secrets of the environment), a `Mask` of your own, or False for none.
