@@ -17,11 +17,22 @@ def mask() -> Mask:
     return Mask()
 
 
+def lines(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+
+
 @pytest.fixture(scope="session")
-def positives() -> list[dict[str, str]]:
-    return [json.loads(line) for line in (DATA / "positives.jsonl").read_text("utf-8").splitlines()]
+def made() -> list[dict[str, str]]:
+    """The half that a script makes from frames and values."""
+    return lines("positives.jsonl")
+
+
+@pytest.fixture(scope="session")
+def positives(made: list[dict[str, str]]) -> list[dict[str, str]]:
+    """All of it, with what was written by hand afterwards."""
+    return [*made, *lines("more_positives.jsonl")]
 
 
 @pytest.fixture(scope="session")
 def negatives() -> list[str]:
-    return [json.loads(line)["text"] for line in (DATA / "negatives.jsonl").read_text("utf-8").splitlines()]
+    return [row["text"] for row in (*lines("negatives.jsonl"), *lines("more_negatives.jsonl"))]

@@ -33,7 +33,7 @@ def test_every_class_is_found_in_at_least_99_of_100(mask: Mask, positives: list[
 
 def test_hard_negatives_are_left_alone(mask: Mask, negatives: list[str]) -> None:
     wrong = [(text, mask.find(text)) for text in negatives if mask.find(text)]
-    assert len(negatives) >= 150
+    assert len(negatives) >= 300
     assert len(wrong) <= len(negatives) / 100, wrong
 
 
@@ -48,14 +48,12 @@ def test_the_set_is_found_again_in_one_long_text(
 
 
 @pytest.mark.parametrize("place", ['{{"a": {{"b": ["{}"]}}}}', "x <b>{}</b> y", "({})", '"{}"', "«{}»", "a\\n{}\\nb"])
-def test_most_values_are_found_whatever_stands_around_them(
-    mask: Mask, positives: list[dict[str, str]], place: str
-) -> None:
-    alone = [row for row in positives if row["kind"] in ("email", "iban", "card", "key", "jwt")]
+def test_most_values_are_found_whatever_stands_around_them(mask: Mask, made: list[dict[str, str]], place: str) -> None:
+    alone = [row for row in made if row["kind"] in ("email", "iban", "card", "key", "jwt")]
     missed = [row for row in alone if not covered(mask, place.format(row["value"]), row["value"])]
     assert len(missed) <= len(alone) / 100, missed
 
 
-def test_the_set_is_the_one_its_script_makes(positives: list[dict[str, str]]) -> None:
+def test_the_set_is_the_one_its_script_makes(made: list[dict[str, str]]) -> None:
     script = Path(__file__).resolve().parents[2] / "scripts" / "make_privacy_set.py"
-    assert list(runpy.run_path(str(script))["rows"]()) == positives
+    assert list(runpy.run_path(str(script))["rows"]()) == made

@@ -85,7 +85,7 @@ _SORTS: dict[str, str] = {
 _AFTER = re.compile(
     r"\s?(?:[€$£¥%]|(?:EUR|USD|GBP|euros?|d[oó]lar(?:e?s)?|dollars?|bytes?|[kKMGT]i?B|ms|ns|µs|secs?|seconds|segundos|"
     r"km|kg|rows|users|usuarios|habitantes?|habitants?|inhabitants|Einwohner|abitanti|people|personas|persones|"
-    r"tokens?|m|views|items|units|unidades|unitats|requests|events)\b)"
+    r"tokens?|m|metros|metres|meters|views|visit\w*|vegades|veces|vezes|fois|volte|clicks|clics|downloads|items|units|unidades|unitats|requests|events)\b)"
 )
 
 
@@ -137,4 +137,4 @@ def _nearest(nearest_first: Iterable[str]) -> Meaning:
 
 def counted(text: str, end: int) -> bool:
     """Whether a unit or a currency follows: then the number is an amount."""
-    return end < len(text) and text[end] in " €$£¥%ekKMGTmnsuhiaprtvEUdDbB" and _AFTER.match(text, end) is not None
+    return end < len(text) and text[end] in " €$£¥%ekKMGTmnsuhiaprtvfcEUdDbB" and _AFTER.match(text, end) is not None

@@ -31,7 +31,8 @@ _SPOKEN = (
 )
 _VEILED_DOMAIN = re.compile(rf"(?:{_NAME}(?:{_DOT}|{_WORD_DOT})){{1,5}}[^\W\d_]{{2,24}}(?!\w)")
 _DOTTED_DOMAIN = re.compile(rf"(?:{_NAME}{_WORD_DOT}){{1,5}}[^\W\d_]{{2,24}}(?!\w)")
-_TAIL = re.compile(r"[\w.+%'’~-]*")
+_TAIL = re.compile(r"[\w.+%'’~\0-]*")
+_DOTTED_BEFORE = re.compile(rf"{_NAME}{_WORD_DOT}\Z")
 
 
 def emails(text: str) -> list[Found]:
@@ -78,7 +79,10 @@ def _unveil(text: str, at: int, after: int, shape: re.Pattern[str], found: list[
     size = _local(before)
     if size:
         end = at - (len(text[max(0, at - 66) : at]) - len(before))
-        found.append(Found(end - size, domain.end(), "email", "veiled"))
+        start = end - size
+        while first := _DOTTED_BEFORE.search(text, max(0, start - 66), start):
+            start = first.start()
+        found.append(Found(start, domain.end(), "email", "veiled"))
 
 
 def _around(text: str, at: int, after: int, floor: int) -> Found | None:
@@ -102,6 +106,6 @@ def _local(before: str) -> int:
     """How many characters before the sign belong to the address."""
     match = _TAIL.match(before[::-1])
     size = match.end() if match else 0
-    while size and before[len(before) - size] in ".%'’~-":
+    while size and before[len(before) - size] in ".%'’~-\0":
         size -= 1
     return size

@@ -243,8 +243,11 @@ def _tied(text: str, run: Run, first: int, last: int, floor: int) -> int:
     if before.isalnum():
         return FAST
     if end < len(text) and (text[end].isalnum() or text[end] == "_"):
-        word = text[end] != "_" and text[end + 1 : end + 2].isalnum() and text[end + 2 : end + 3].isalnum()
+        tail = text[end : end + 4]
+        word = len(tail) == 4 and tail.isalnum()
         return FAST if word and last - first == 1 else LOOSE
+    if text[end : end + 1] == "-" and text[end + 1 : end + 2].isalpha() and not text[end + 2 : end + 3].isalnum():
+        return LOOSE
     return LEFT if before in _CUT and start - 2 >= floor and _tied_by(text, start, before) else FREE
 
 

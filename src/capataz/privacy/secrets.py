@@ -44,6 +44,12 @@ _NAMED_TOKEN = re.compile(
     r"output|prompt|completion|cached|used|per|special|image|last|first|each|ranked|scroll|resume)[-_ ]?(?:page)?"
     r"[-_ ]?token$"
 )
+_NAMED_ABROAD = (
+    (re.compile(r"(?:clé|clave|clau|chave|chiave)s? (?:de |d'|dell')?api$|(?:api|zugangs)[- ]?schlüssel$"), "key"),
+    (re.compile(r"(?:jeton|token) (?:d'acc[eè]s|d'accés|de acceso|de acesso|d'accesso|di accesso)$"), "token"),
+    (re.compile(r"(?:^\s*|[_.-])(?:pass|mdp|pw)$"), "pass"),
+)
+"""Names in several words and other languages, and the whole names that are too short to look for inside others."""
 _NAMED_AUTH = re.compile(r"(?:^|[^a-z])(?:x[-_]?)?(?:basic[-_]?|proxy[-_]?|http[-_]?|npm_?|_)?auth$")
 _SUFFIX = re.compile(
     r"(?:[-_ ]?(?:key|value|val|str|string|hash|base|prod|production|dev|test|staging|live|old|new|current|default|"
@@ -62,13 +68,13 @@ _INSIDE = (
     "passw passph passco contrase senha kennwort pwd ordine authorisation authorization secret credential signature "
     "token key cookie session clave"
 )
-_ENDING = "passe clau auth"
-_WHOLE = "sig pass code pw"
+_ENDING = "passe clau auth schlüssel"
+_WHOLE = "sig pass code pw mdp api accès accés acceso acesso accesso"
 _HINT = re.compile(
     rf"[\w-]{{0,40}}?(?:{_backwards(_INSIDE)})|(?:{_backwards(_ENDING)})|(?:{_backwards(_WHOLE)})(?![\w-])"
 )
 """Whether a name, read backwards, may promise anything: asked of whatever stands before a sign."""
-_NAME = re.compile(r"[\w .-]{1,44}")
+_NAME = re.compile(r"[\w .'-]{1,44}")
 _LAST = re.compile(r"[\w-]{1,44}")
 _VALUE = (
     r"(?:[brfu]?(?P<quote>\"\"\"|[\"'`])(?P<quoted>[^\"'`\n]{1,4096})|"
@@ -107,6 +113,9 @@ _DSN = re.compile(r"[\w.-]{1,64}:(?P<pw>[^\s:/@<>\"'`]{1,128})\Z")
 _CURL = re.compile(r"-u(?:ser)?(?<![\w]-u)[ =]+[\"']?[^\s:\"'<>]{1,128}:(?P<pw>[^\s\"'<>]{1,256})")
 _QUERY_SIGNS = ("?", "&", ";")
 _QUERY = frozenset({"key", "sig", "pass", "auth", "sk", "pw"})
+_CLIENT = re.compile(
+    r"(?:(?:mysql|mariadb)\w*\b[^|;&\n]{0,120}?\s-p|sshpass\s+-p\s*)[\"']?(?P<pw>(?!-)[^\s\"'<>$]{4,256})"
+)
 _FLAG = re.compile(
     r"--(?:[\w-]{0,24}-)?(?:password|passwd|pass|token|secret|api-?key|access-?key|pwd)[ =]+"
     r"[\"']?(?P<pw>(?!-)[^\s\"'<>$]{4,256})"
@@ -125,6 +134,8 @@ def in_addresses(text: str) -> Iterator[Found]:
     if "curl" in text:
         for match in _CURL.finditer(text):
             yield Found(*match.span("pw"), "password", "curl")
+    for match in _CLIENT.finditer(text) if " -p" in text else ():
+        yield Found(*match.span("pw"), "password", "flag")
     for match in _FLAG.finditer(text) if "--" in text else ():
         yield Found(*match.span("pw"), "password", "flag")
 
@@ -254,7 +265,7 @@ def _promise(name: str) -> tuple[str, str]:
             strength = _strength(word, name[: at + len(word)], name[at + len(word) :])
             if strength:
                 return word, strength
-    return "", ""
+    return next(((word, "weak") for shape, word in _NAMED_ABROAD if shape.search(name)), ("", ""))
 
 
 def _strength(word: str, name: str, suffix: str) -> str:
