@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import partial
 
 from capataz.events.facts import Ceilings, RunEnded, RunEscalated, VerdictGiven, WaitEnded
 from capataz.lens import words
+from capataz.lens.template import template
 from capataz.lens.trace import CallView, Trace, TurnView
 from capataz.lens.words import Line, Tone
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 _LONGEST = 6_000
 """Characters of one text on the page. The log has all of it."""
@@ -27,7 +24,7 @@ _STATES: dict[str, Tone] = {"done": "plain", "failed": "bad", "refused": "warn",
 def page(tree: Trace) -> str:
     """The HTML page of a run, whole."""
     verdicts = _verdicts(tree)
-    return _template().render(
+    return template("capataz.lens", "run.html").render(
         tree=tree,
         run=tree.run,
         ending=tree.ending,
@@ -50,20 +47,6 @@ def page(tree: Trace) -> str:
         spent=words.spent,
         duration=words.duration,
     )
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("capataz.lens", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("run.html")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 from capataz.events.facts import JSON
+from capataz.lens.template import template
 from capataz.lens.tune import Curve, tried
 from capataz.lens.tune_choose import Choice, tools_with_enough_runs
 from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 WIDTH, HEIGHT, LEFT, TOP = 300, 150, 40, 12
 """Of the field in which a curve is drawn, in the units of its picture."""
@@ -59,7 +55,7 @@ def page(tuned: Tuned, reading: Mapping[str, JSON], title: str) -> str:
         _plot(setting, "single tools", curves.whole[setting], tuned, choices.get(setting))
         for setting in tools_with_enough_runs(curves)
     ]
-    return _template().render(
+    return template("capataz.lens", "tune.html").render(
         title=title,
         tuned=tuned,
         curves=curves,
@@ -100,17 +96,3 @@ def _plot(setting: str, kind: str, curve: Curve, tuned: Tuned, choice: Choice | 
         dots.append(Dot(round(x, 1), round(y, 1), count, count == now, count == chosen, words))
     line = " ".join(f"{dot.x},{dot.y}" for dot in dots)
     return Plot(setting, kind, dots, line, percent(most_good, whole.good), percent(most_saved, whole.calls))
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("capataz.lens", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("tune.html")

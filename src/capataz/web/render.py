@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse
 from capataz.events.facts import JSON
 from capataz.lens import words
 from capataz.lens.diagnose.values import plain
+from capataz.lens.template import environment
 from capataz.lens.trace import CallView
 from capataz.web.gate import caller_of
 from capataz.web.shown import LONGEST, clip
@@ -30,13 +31,7 @@ _STATES = {"done": "plain", "failed": "bad", "refused": "warn", "in-doubt": "bad
 
 @cache
 def templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("capataz.web", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment("capataz.web", "templates")
     helpers: dict[str, Any] = dict(
         line=words.line,
         duration=words.duration,
@@ -52,9 +47,9 @@ def templates() -> Environment:
         linked=linked,
         path=path,
     )
-    environment.globals.update(helpers)
-    environment.filters["clip"] = clip
-    return environment
+    made.globals.update(helpers)
+    made.filters["clip"] = clip
+    return made
 
 
 def _state_tone(view: CallView) -> str:

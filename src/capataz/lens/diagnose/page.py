@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 from capataz.events.facts import JSON
 from capataz.lens.diagnose.findings import FAILURES, LIMITS, Failure, Shown
 from capataz.lens.diagnose.totals import BANDS, KindSum, Sum, Sums, Totals, chosen
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from capataz.lens.template import template
 
 _MEANING: dict[Failure, str] = {
     "loop": "The same work again and again, without anything new.",
@@ -55,7 +51,7 @@ class _Card:
 def page(totals: Totals, reading: Mapping[str, JSON], title: str) -> str:
     """The page, whole. `reading` is what was read and what could not be; `title` names the records."""
     kinds = sorted(totals.kinds.items(), key=lambda pair: -pair[1].runs)
-    return _template().render(
+    return template("capataz.lens.diagnose", "diagnosis.html").render(
         title=title,
         all=totals.all,
         headline=_headline(totals.all),
@@ -77,20 +73,6 @@ def page(totals: Totals, reading: Mapping[str, JSON], title: str) -> str:
         number=number,
         seconds=seconds,
     )
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("capataz.lens.diagnose", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("diagnosis.html")
 
 
 def percent(part: int, whole: int) -> str:

@@ -14,7 +14,18 @@ from capataz.events.facts import JSON, Fault, Usage
 from capataz.faults.classify import classify_stream_error
 from capataz.models.dialects.base import Asked, Profile
 from capataz.models.dialects.codec import dumps
-from capataz.models.dialects.reading import CUT_STREAM, asked, count, obj, objects, opaque, parsed, reply, text
+from capataz.models.dialects.reading import (
+    BROKEN_STREAM,
+    CUT_STREAM,
+    asked,
+    count,
+    obj,
+    objects,
+    opaque,
+    parsed,
+    reply,
+    text,
+)
 from capataz.ports import ModelRequest, RawCall, Reply
 
 _STOPS = {
@@ -70,7 +81,7 @@ class MessagesReader:
             return
         chunk = parsed(data)
         if chunk is None:
-            self._fault = Fault("transient", "malformed-chunk", "a part of the stream is not JSON", status=200)
+            self._fault = BROKEN_STREAM
             return
         kind = text(chunk.get("type")) or event
         if kind == "content_block_delta":

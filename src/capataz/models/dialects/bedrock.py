@@ -14,7 +14,7 @@ from urllib.parse import quote
 from capataz.events.facts import JSON, Fault, Usage
 from capataz.faults.classify import classify_stream_error
 from capataz.models.dialects.base import Encoder, Profile, Reader
-from capataz.models.dialects.codec import dumps, image_parts, wire_name
+from capataz.models.dialects.codec import bearer, dumps, image_parts, wire_name
 from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
@@ -52,10 +52,7 @@ class BedrockConverse:
         return f"/model/{quote(model, safe='')}/converse"
 
     def headers(self, key: str | None) -> dict[str, str]:
-        made = {"content-type": "application/json"}
-        if key:
-            made["authorization"] = f"Bearer {key}"
-        return made
+        return bearer(key)
 
     def encoder(self, profile: Profile) -> Encoder:
         return ConverseEncoder(profile)

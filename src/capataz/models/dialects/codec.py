@@ -29,6 +29,16 @@ _LITERAL_START = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.\d*|\.?
 _ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+def bearer(key: str | None) -> dict[str, str]:
+    """The headers of a JSON request, with the key where there is one.
+
+    >>> bearer("k")
+    {'content-type': 'application/json', 'authorization': 'Bearer k'}
+    """
+    made = {"content-type": "application/json"}
+    return {**made, "authorization": f"Bearer {key}"} if key else made
+
+
 def dumps(value: object) -> bytes:
     """Compact JSON of anything a history may hold. Whatever JSON cannot say is said as text."""
     try:

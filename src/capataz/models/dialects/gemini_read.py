@@ -15,7 +15,18 @@ from capataz.events.facts import JSON, Fault, Usage
 from capataz.faults.classify import classify_stream_error
 from capataz.models.dialects.base import Profile
 from capataz.models.dialects.codec import dumps
-from capataz.models.dialects.reading import CUT_STREAM, asked, count, obj, objects, opaque, parsed, reply, text
+from capataz.models.dialects.reading import (
+    BROKEN_STREAM,
+    CUT_STREAM,
+    asked,
+    count,
+    obj,
+    objects,
+    opaque,
+    parsed,
+    reply,
+    text,
+)
 from capataz.ports import ModelRequest, RawCall, Reply
 
 SIGNATURE = "thoughtSignature"
@@ -138,7 +149,7 @@ def _listed(provider: str, data: bytes) -> Fault:
     try:
         value = cast("JSON", orjson.loads(data))
     except ValueError:
-        return Fault("transient", "malformed-chunk", "a part of the stream is not JSON", status=200)
+        return BROKEN_STREAM
     return classify_stream_error(provider, value)
 
 

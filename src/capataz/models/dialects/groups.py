@@ -34,6 +34,7 @@ UNKNOWN_OUTCOME = (
 )
 ORPHAN = "[result of an earlier call that is no longer shown]"
 SYSTEM_NOTE = "[system note]"
+NOBODY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ def build(messages: Sequence[Message], ids: IdRule, used: set[str], place: int) 
 
     `used` are the ids taken so far; the new ones are added to it and returned. `place` tells equal ids apart.
     """
+    if not any(message.calls or message.role == "tool" for message in messages):
+        return _talk(messages), ()
     said: list[Said] = []
     calls: list[Call] = []
     wires: list[WireCall] = []
@@ -152,6 +155,16 @@ def build(messages: Sequence[Message], ids: IdRule, used: set[str], place: int) 
     return Group(tuple(said), results, tuple(heard)), tuple(wire.id for wire in wires)
 
 
+def _talk(messages: Sequence[Message]) -> Group:
+    """A stretch in which nothing was called, as most of a conversation is: a first turn puts many of them together."""
+    said = tuple([Said(message, ()) for message in messages if message.role == "assistant"])
+    return Group(said, (), tuple([_heard(message) for message in messages if _others(message)]))
+
+
+def _heard(message: Message) -> Heard:
+    return Heard("system" if message.role == "system" else "user", message.text, message.image)
+
+
 def _paired(rest: Sequence[Message], calls: list[Call]) -> tuple[list[Message | None], list[Heard]]:
     answers: list[Message | None] = [None] * len(calls)
     heard: list[Heard] = []
@@ -163,8 +176,7 @@ def _paired(rest: Sequence[Message], calls: list[Call]) -> tuple[list[Message | 
                 continue
             heard.append(Heard("user", f"{ORPHAN}\n{message.text.strip() or EMPTY}", message.image))
         elif not silent(message):
-            role: Literal["user", "system"] = "system" if message.role == "system" else "user"
-            heard.append(Heard(role, message.text, message.image))
+            heard.append(_heard(message))
     return answers, heard
 
 
@@ -282,8 +294,8 @@ class Pieces:
         if start == 0:
             messages, system = _hoisted(messages)
         group, ids = build(messages, self.ids, self._used, start)
-        names = frozenset(call.name for call in group.calls)
-        closed = any(map(_others, history[start:end]))
+        names = frozenset([call.name for call in group.calls]) if ids else NOBODY
+        closed = bool(group.heard or group.results) or any(map(_others, history[start:end]))
         pictured = bool(group.images) or any(heard.image for heard in group.heard)
         self.pictures += pictured
         return Piece(start, end, self.render(group), ids, names, system, group, pictured, closed)

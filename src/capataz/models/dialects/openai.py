@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from capataz.events.facts import JSON, Fault
 from capataz.models.dialects.base import Encoder, Profile, Reader
-from capataz.models.dialects.codec import FORTY, NINE, IdRule, dumps, wire_name
+from capataz.models.dialects.codec import FORTY, NINE, IdRule, bearer, dumps, wire_name
 from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
@@ -47,10 +47,7 @@ class OpenAIChat:
         return "/chat/completions"
 
     def headers(self, key: str | None) -> dict[str, str]:
-        made = {"content-type": "application/json"}
-        if key:
-            made["authorization"] = f"Bearer {key}"
-        return made
+        return bearer(key)
 
     def encoder(self, profile: Profile) -> Encoder:
         return ChatEncoder(profile)

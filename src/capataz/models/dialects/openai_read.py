@@ -14,7 +14,18 @@ from capataz.events.facts import JSON, Fault, Opaque, Usage
 from capataz.faults.classify import classify_stream_error
 from capataz.models.dialects.base import Asked, Profile
 from capataz.models.dialects.codec import dumps, is_cut
-from capataz.models.dialects.reading import CUT_STREAM, asked, count, money, obj, objects, parsed, reply, text
+from capataz.models.dialects.reading import (
+    BROKEN_STREAM,
+    CUT_STREAM,
+    asked,
+    count,
+    money,
+    obj,
+    objects,
+    parsed,
+    reply,
+    text,
+)
 from capataz.ports import ModelRequest, RawCall, Reply
 
 _STOPS = {
@@ -63,7 +74,7 @@ class ChatReader:
             return
         chunk = parsed(data)
         if chunk is None:
-            self._fault = Fault("transient", "malformed-chunk", "a part of the stream is not JSON", status=200)
+            self._fault = BROKEN_STREAM
         elif event == "error" or chunk.get("error") or ("choices" not in chunk and chunk.get("object") == "error"):
             self._fault = classify_stream_error(self.profile.name, chunk)
         else:

@@ -14,6 +14,7 @@ from capataz.models.dialects.codec import dumps, is_cut, neutral_names
 from capataz.models.dialects.params import cap
 from capataz.ports import ModelRequest, RawCall, Reply
 
+BROKEN_STREAM = Fault("transient", "malformed-chunk", "a part of the stream is not JSON", status=200)
 CUT_STREAM = Fault("transient", "truncated-stream", "the stream ended without its end mark", status=200)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from capataz.events.facts import JSON, Fault
 from capataz.models.dialects.base import Encoder, Profile, Reader
-from capataz.models.dialects.codec import dumps, wire_name
+from capataz.models.dialects.codec import bearer, dumps, wire_name
 from capataz.models.dialects.compose import Around, Composer
 from capataz.models.dialects.groups import (
     GO_ON,
@@ -41,10 +41,7 @@ class OpenAIResponses:
         return "/responses"
 
     def headers(self, key: str | None) -> dict[str, str]:
-        made = {"content-type": "application/json"}
-        if key:
-            made["authorization"] = f"Bearer {key}"
-        return made
+        return bearer(key)
 
     def encoder(self, profile: Profile) -> Encoder:
         return ResponsesEncoder(profile)

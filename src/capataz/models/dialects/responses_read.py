@@ -12,7 +12,18 @@ from typing import cast
 from capataz.events.facts import JSON, Fault, Usage
 from capataz.faults.classify import classify_stream_error
 from capataz.models.dialects.base import Profile
-from capataz.models.dialects.reading import CUT_STREAM, asked, count, obj, objects, opaque, parsed, reply, text
+from capataz.models.dialects.reading import (
+    BROKEN_STREAM,
+    CUT_STREAM,
+    asked,
+    count,
+    obj,
+    objects,
+    opaque,
+    parsed,
+    reply,
+    text,
+)
 from capataz.ports import ModelRequest, RawCall, Reply
 
 _ENDS = frozenset(("response.completed", "response.incomplete", "response.failed", "response.cancelled"))
@@ -35,7 +46,7 @@ class ResponsesReader:
             return
         chunk = parsed(data)
         if chunk is None:
-            self._fault = Fault("transient", "malformed-chunk", "a part of the stream is not JSON", status=200)
+            self._fault = BROKEN_STREAM
             return
         kind = text(chunk.get("type")) or event
         if kind == "error" or (chunk.get("error") and not kind.startswith("response.")):
