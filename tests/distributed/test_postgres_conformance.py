@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from capataz.memory.conversation import Conversations
-from capataz.ports import Queue, RecordStore, Store
+from capataz.ports import Job, Queue, RecordStore, Store
 from capataz.stores.postgres import PostgresStore
 from capataz.testing.account_conformance import AccountConformance, AccountStore
 from capataz.testing.conformance import StoreConformance
@@ -82,3 +82,16 @@ class TestPostgresQueue(QueueConformance):
 
 class TestPostgresQueueOfAnotherEngine(TestPostgresQueue):
     engine = "elsewhere"
+
+    async def test_the_one_that_was_sent_is_taken_as_it_was_given(self, tmp_path: Path) -> None:
+        store = PostgresStore(self.url, schema=self.schema)
+        queue, job = store.queue(self.engine), Job("r", "a", "größe", "refund", "c7", "acme", -3, 5.0, "key-1", "ana")
+        await queue.enqueue(job)
+        for token in (1, 2):
+            claim = await queue.take("r", "w", 60.0)
+            assert claim is not None
+            assert (claim.job, claim.worker, claim.token) == (job, "w", token)
+        row = await queue.look("r")
+        assert row is not None
+        assert row.crashes.total == 1
+        await store.close()

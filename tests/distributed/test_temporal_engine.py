@@ -179,7 +179,10 @@ async def test_a_run_nobody_has_begun_is_cancelled_at_once(database: str, tempor
             assert await workflow.result() == "cancelled"
 
 
-async def test_temporal_may_be_away_when_a_run_is_submitted_and_forget_all_it_knew(database: str) -> None:
+async def test_temporal_may_be_away_when_a_run_is_submitted_and_forget_all_it_knew(
+    database: str, temporal: str
+) -> None:
+    """The server of the other tests only shows that there is one: this test starts its own, late."""
     agent = clerk(says("hello"), says("hello"), says("hello"))
     port = free_port()
     async with App(database, engine=TemporalEngine(f"127.0.0.1:{port}", beat=0.4)) as app:
