@@ -58,6 +58,9 @@ def test_meaning_is_a_difference(one: dict[str, JSON], other: dict[str, JSON]) -
         ("write", {"ok": True, "id": "8df909d3"}, {"ok": True, "id": "721313dd"}),
         ("write", "saved as 8df909d3 (rev 40)", "saved as 721313dd (rev 41)"),
         ("message", {"sent": True, "message_id": 17}, {"sent": True, "message_id": 18}),
+        ("read", '{"v": 1, "server_time": "a7"}', '{"v": 1, "server_time": "b9"}'),
+        ("read", '[{"v": 1, "request_id": "q"}]', '[{"v": 1, "request_id": "r"}]'),
+        ("read", [{"type": "text", "text": '{"v": 1, "uptime": 5}'}], [{"type": "text", "text": '{"v": 1, "uptime": 9}'}]),
         ("read", {"rate": 60.0}, {"rate": 60}),
     ],
 )
@@ -82,6 +85,11 @@ def test_clocks_and_receipts_are_noise(kind: Kind, one: JSON, other: JSON) -> No
 )
 def test_plain_figures_and_content_are_news(kind: Kind, one: JSON, other: JSON) -> None:
     assert result_bytes(one, kind) != result_bytes(other, kind)
+
+
+def test_a_text_that_only_looks_like_json_is_kept() -> None:
+    assert result_bytes("{not json", "read") == b"{not json"
+    assert result_bytes('{"v": 1}', "read") != result_bytes('{"v": 2}', "read")
 
 
 def test_a_long_result_is_cleaned_at_both_ends_only() -> None:

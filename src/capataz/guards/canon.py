@@ -18,6 +18,8 @@ from capataz.events.facts import JSON, Kind
 
 HEAD = 1_024
 """Bytes at the start and at the end of a long result that are cleaned of noise; its middle counts as it is."""
+OPENED = 16_384
+"""Characters of a text that is opened if it looks like JSON."""
 NODES = 512
 """Fields of a structured result that are looked at for noise."""
 
@@ -175,17 +177,29 @@ def result_bytes(result: JSON, kind: Kind) -> bytes:
     >>> result_bytes({"ok": True, "request_id": "a1"}, "read") == result_bytes({"ok": True, "request_id": "b2"}, "read")
     True
     """
-    if isinstance(result, str):
-        data = result.encode(errors="surrogatepass")
-    elif isinstance(result, dict | list):
-        data = _dumps(_cleaned(result, kind, [NODES]))
+    shown = _opened(result)
+    if isinstance(shown, str):
+        data = shown.encode(errors="surrogatepass")
+    elif isinstance(shown, dict | list):
+        data = _dumps(_cleaned(shown, kind, [NODES]))
     else:
-        data = _dumps(result)
+        data = _dumps(shown)
     if len(data) < 6:
         return data
     if len(data) <= 2 * HEAD:
         return denoised(data, kind == "write" or kind == "message")
     return denoised(data[:HEAD], False) + data[HEAD:-HEAD] + denoised(data[-HEAD:], False)
+
+
+def _opened(value: JSON) -> JSON:
+    """What a text holds that is JSON itself, as tools answer that can only answer texts; else the value as it is."""
+    if not isinstance(value, str) or value[:1] not in ("{", "[") or len(value) > OPENED:
+        return value
+    try:
+        held: JSON = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+    return held
 
 
 def _cleaned(value: JSON, kind: Kind, left: list[int]) -> JSON:
@@ -212,10 +226,11 @@ def _cleaned_object(value: dict[str, JSON], kind: Kind, left: list[int]) -> JSON
         item = value[key]
         if isinstance(item, str) and _FRESH.fullmatch(item):
             value = {other: held for other, held in value.items() if other != key}
-    for key, item in value.items():
+    for key, held in value.items():
+        item = _opened(held)
         if isinstance(item, dict | list) and left[0] > 0:
             cleaned = _cleaned(item, kind, left)
-            if cleaned is not item:
+            if cleaned is not held:
                 value = {**value, key: cleaned}
     return value
 
@@ -295,7 +310,8 @@ def error_words(result: JSON, arguments: Mapping[str, JSON], tool: str) -> froze
     >>> sorted(error_words("EACCES: permission denied, open '/root/k'", {"path": "/root/k"}, "read"))
     ['denied', 'eacces', 'open', 'permission']
     """
-    data = result.encode(errors="replace") if isinstance(result, str) else _dumps(_cleaned(result, "exec", [NODES]))
+    shown = _opened(result)
+    data = shown.encode(errors="replace") if isinstance(shown, str) else _dumps(_cleaned(shown, "exec", [NODES]))
     text = denoised(data[: 2 * HEAD], False).decode(errors="replace")
     for value in (tool, *arguments.values()):
         if isinstance(value, str) and 2 <= len(value) <= 256:

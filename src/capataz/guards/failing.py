@@ -7,7 +7,6 @@ counted more slowly where every call names another.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from capataz.events.facts import Event, ToolFinished, ToolRefused
@@ -24,7 +23,6 @@ KEPT = 8
 _OF_A_CALL = frozenset(("varied_errors", "shell_errors", "missing"))
 """Settings beside which the very same call is counted by itself: not where the error passes with time."""
 _THROTTLED = frozenset(("429", "throttled", "throttling", "rate_limit", "ratelimit", "rate_limited"))
-_TOKEN = re.compile(r"[a-z0-9_]{2,}")
 _TRANSIENT = frozenset(("500", "502", "503", "504", "529", "overloaded"))
 
 
@@ -79,7 +77,7 @@ class Failing(Shared[Errors]):
         error = _find(state, step)
         error.count += 1
         error.tool = step.tool
-        error.tried = error.tried or _speaks_of_command(step)
+        error.tried = error.tried or step.tried
         error.places.append(step.seq)
         if len(error.places) > SHOWN:
             del error.places[1]
@@ -133,17 +131,6 @@ class Failing(Shared[Errors]):
             setting=setting,
             count=count,
         )
-
-
-def _speaks_of_command(step: Step) -> bool:
-    """Whether a command of a shell failed and the error speaks of what was written in it, not of the machine it ran on.
-
-    Names of arguments are no words of the command: an error of a host is none of a call that has a `host`.
-    """
-    if not step.tried:
-        return False
-    said = " ".join(value for value in step.call.arguments.values() if isinstance(value, str))
-    return not step.words.isdisjoint(_TOKEN.findall(said.lower()))
 
 
 def _find(state: Errors, step: Step) -> Error:

@@ -143,8 +143,14 @@ class Step:
 
     @property
     def tried(self) -> bool:
-        """A command of a shell failed, and the error speaks of that command: not of the machine it ran on."""
-        return _is_command(self.call) and not self.words.isdisjoint(_TOKEN.findall(self.arguments.decode().lower()))
+        """A command of a shell failed, and the error speaks of what was written in it, not of the machine it ran on.
+
+        Names of arguments are no words of the command: an error of a host is none of a call that has a `host`.
+        """
+        if not _is_command(self.call):
+            return False
+        said = " ".join(value for value in self.call.arguments.values() if isinstance(value, str))
+        return not self.words.isdisjoint(_TOKEN.findall(said.lower()))
 
     @property
     def seen(self) -> int:
