@@ -60,7 +60,7 @@ def test_meaning_is_a_difference(one: dict[str, JSON], other: dict[str, JSON]) -
         ("message", {"sent": True, "message_id": 17}, {"sent": True, "message_id": 18}),
         ("read", '{"v": 1, "server_time": "a7"}', '{"v": 1, "server_time": "b9"}'),
         ("read", '[{"v": 1, "request_id": "q"}]', '[{"v": 1, "request_id": "r"}]'),
-        ("read", [{"type": "text", "text": '{"v": 1, "uptime": 5}'}], [{"type": "text", "text": '{"v": 1, "uptime": 9}'}]),
+        ("read", [{"text": '{"v": 1, "uptime": 5}'}], [{"text": '{"v": 1, "uptime": 9}'}]),
         ("read", {"rate": 60.0}, {"rate": 60}),
     ],
 )
