@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, Home] = {
     "runs": Home("capataz.cli.runs:runs", "List the runs in a store, newest first."),
     "resume": Home("capataz.cli.resume:resume", "Take up a run that was interrupted or waits, from its log."),
     "worker": Home("capataz.cli.worker:worker", "Drive submitted runs until told to stop. For a process manager."),
+    "jobs": Home("capataz.cli.jobs:jobs", "List what was submitted and is not over, and who has it."),
+    "cancel": Home("capataz.cli.cancel:cancel", "Call a submitted run off."),
     "show": Home("capataz.cli.show:show", "Show a run as a tree: turns, calls, verdicts, spend."),
     "diff": Home("capataz.cli.diff:diff", "Lay two runs side by side; where they part first."),
     "fork": Home("capataz.cli.fork:fork", "Go on from the middle of a run, with something edited."),

@@ -104,6 +104,8 @@ class JobRow:
     reason: str = ""
     """Why it is dead or cancelled."""
     beat: TurnBeat | None = None
+    tries: int = 0
+    """How often a worker took it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,4 +265,4 @@ def _row(columns: Sequence[Any], seal: Seal) -> JobRow:
     job = _job(columns[:10], task)
     state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent = columns[10:]
     turn = None if beat_at is None else TurnBeat(job.run, token, beat_at, waiting_for, silent)
-    return JobRow(job, state, worker, Crashes(here, total), enqueued_at, until, orders, reason, turn)
+    return JobRow(job, state, worker, Crashes(here, total), enqueued_at, until, orders, reason, turn, token)
