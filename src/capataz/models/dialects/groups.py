@@ -295,7 +295,7 @@ class Pieces:
             messages, system = _hoisted(messages)
         group, ids = build(messages, self.ids, self._used, start)
         names = frozenset([call.name for call in group.calls]) if ids else NOBODY
-        closed = bool(group.heard or group.results) or any(map(_others, history[start:end]))
+        closed = any(map(_others, history[start:end]))
         pictured = bool(group.images) or any(heard.image for heard in group.heard)
         self.pictures += pictured
         return Piece(start, end, self.render(group), ids, names, system, group, pictured, closed)
