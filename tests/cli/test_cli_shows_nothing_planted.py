@@ -62,6 +62,7 @@ ANSWERS = ("run", "resume", "worker", "fork", "inbox answer")
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "runs": ("runs", "runs --json"),
+    "jobs": ("jobs", "jobs --json"),
     "show": ("show", "show GOOD --json", "show GOOD --follow", "show GOOD --follow --json", "show WAITS --html p.html"),
     "diff": ("diff GOOD WAITS --all", "diff GOOD WAITS --json"),
     "trace": ("trace windmill GOOD", "trace W-81 WAITS --json"),
@@ -92,6 +93,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "run": ("run canary_shop:agent TASK --html r.html --log-json", "run canary_shop:agent TASK --json"),
     "resume": ("resume WAITS --agent canary_shop:asking",),
     "inbox answer": ("inbox answer WAITS --approve --agent canary_shop:asking",),
+    "cancel": ("cancel QUEUED --reason TASK",),
     "worker": ("worker canary_shop:agent --until-idle --log-json",),
     "demo": ("demo --scene pending --html demo.html",),
     "erase": ("erase GOOD",),
@@ -185,7 +187,8 @@ def recorded(database: str) -> dict[str, str]:
             first = await good.arun(TASK, app=app, conversation="talk")
             second = await waits.arun(TASK, app=app)
             await good.asubmit(TASK, app=app)
-        return {"GOOD": first.run, "WAITS": second.run}
+            called_off = await good.asubmit(TASK, app=app)
+        return {"GOOD": first.run, "WAITS": second.run, "QUEUED": called_off.run}
 
     return asyncio.run(live())
 
