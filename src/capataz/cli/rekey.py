@@ -23,8 +23,8 @@ def rekey(store: str | None, decrypt: bool, as_json: bool) -> None:
     """Write what people and models have said anew, under the first key of CAPATAZ_KEY.
 
     The keys that were used before have to stand behind it, with commas between them. Workers may go on meanwhile, if
-    they have both keys already. It may be broken off and begun again. At the end a SQLite file is written without what was
-    deleted: that takes as much free space as the file. PostgreSQL lets go of the old bytes with its next VACUUM.
+    they have both keys already. It may be broken off and begun again. At the end a SQLite file is written without what
+    was deleted: that takes as much free space as the file. PostgreSQL lets go of the old bytes with its next VACUUM.
 
     \b
       CAPATAZ_KEY=$NEW,$OLD capataz rekey --store sqlite:////var/lib/capataz.db

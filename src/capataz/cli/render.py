@@ -176,4 +176,5 @@ def ending_text(tree: Trace) -> Text:
     ending, outcome = tree.ending, tree.outcome
     if ending is None or outcome is None:
         return styled("still running", "quiet")
-    return join(styled(f"{outcome.upper()} · {ending.reason}", tone_of(outcome, ending.reason), bold=True), styled(ending.detail))
+    head = styled(f"{outcome.upper()} · {ending.reason}", tone_of(outcome, ending.reason), bold=True)
+    return join(head, styled(ending.detail))

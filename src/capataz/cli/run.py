@@ -216,7 +216,8 @@ def print_outcome(outcome: Outcome, html: Path | None = None) -> None:
     from capataz.lens.words import spent, tone_of
 
     err = console(stderr=True)
-    err.print(styled(f"{outcome.name.upper()} · {outcome.reason}", tone_of(outcome.name, outcome.reason), bold=True), end=" ")
+    head = f"{outcome.name.upper()} · {outcome.reason}"
+    err.print(styled(head, tone_of(outcome.name, outcome.reason), bold=True), end=" ")
     err.print(styled(shower().text(outcome.detail)))
     for proof in outcome.evidence:
         err.print(styled("  ✓ ", "good") + styled(shower().text(f"{proof.name}: {proof.detail}")))

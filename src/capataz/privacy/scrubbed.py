@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 
 def scrubbed(error: BaseException) -> str:
-    """The masked text of an error, with its causes and notes, and the places it came through.
+    """The text of an error, with its causes and notes, and the places it came through.
+
+    Personal data and the secrets of the environment are masked: whoever logs it cannot know what it was raised with.
 
     >>> scrubbed(ValueError("no such user: ana@example.com"))
     'ValueError: no such user: <EMAIL>'
     """
+    from capataz.privacy.configured import environment_secrets
     from capataz.privacy.mask import Mask
 
     places: list[str] = []
@@ -18,4 +23,4 @@ def scrubbed(error: BaseException) -> str:
         places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}")
         trace = trace.tb_next
     where = f" (at {' > '.join(places[-6:])})" if places else ""
-    return Mask().scrub(error) + where
+    return Mask(environment_secrets(os.environ)).scrub(error) + where
