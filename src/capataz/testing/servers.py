@@ -59,7 +59,7 @@ class PostgresServer:
         _give(secret)
         words = ["initdb", "-D", str(self.folder / "data"), "-U", "capataz", "-E", "UTF8", "--no-locale", "-N"]
         words += ["-A", "scram-sha-256", f"--pwfile={secret}"]
-        done = self._tool(*words)
+        done = self.tool(*words)
         if done.returncode != 0:
             raise Missing(f"initdb failed: {done.stdout}{done.stderr}")
 
@@ -74,7 +74,7 @@ class PostgresServer:
                 words, cwd=self.folder, stdout=log, stderr=log, start_new_session=True, user=_user()
             )
         until = time.monotonic() + START_SECONDS
-        while self._tool("pg_isready", "-h", "127.0.0.1", "-p", str(self.port)).returncode != 0:
+        while self.tool("pg_isready", "-h", "127.0.0.1", "-p", str(self.port)).returncode != 0:
             if time.monotonic() > until or self._process.poll() is not None:
                 raise Missing(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.05)
@@ -92,7 +92,8 @@ class PostgresServer:
         for pid in (self._process.pid, *_children(self._process.pid)):
             os.kill(pid, how)
 
-    def _tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of PostgreSQL's own programs, as the server's user."""
         words = [str(self.programs / name), *arguments]
         return subprocess.run(
             words, cwd=self.folder, capture_output=True, text=True, timeout=START_SECONDS, check=False, user=_user()
@@ -100,12 +101,13 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(durable: bool = False) -> Generator[PostgresServer]:
+def postgres_server(durable: bool = False, settings: Mapping[str, str] | None = None) -> Generator[PostgresServer]:
     """A server with an empty database `postgres`. Not `durable`, it does not wait for the disk: quicker for tests."""
     folder = Path(tempfile.mkdtemp(prefix="capataz-pg-"))
     folder.chmod(0o755)
-    settings = {} if durable else {"fsync": "off", "full_page_writes": "off"}
-    server = PostgresServer(_postgres_programs(), folder, free_port(), {"max_connections": "200", **settings})
+    quick = {} if durable else {"fsync": "off", "full_page_writes": "off"}
+    given = {"max_connections": "200", **quick, **(settings or {})}
+    server = PostgresServer(_postgres_programs(), folder, free_port(), given)
     try:
         server.prepare()
         server.start()
