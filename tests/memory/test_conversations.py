@@ -423,6 +423,20 @@ async def test_an_erased_conversation_is_nowhere_in_the_file(tmp_path: Path) -> 
     assert (left.conversation, run.conversation, row.calls) == ("d", "d", 3)
 
 
+async def test_whoever_takes_an_erased_name_is_given_nothing_of_the_one_before(
+    store: MemoryStore | SqliteStore,
+) -> None:
+    """The placeholders of a conversation live as long as it does, also in the memory of a worker."""
+    agent = Agent("clerk", ScriptedModel("I have <EMAIL_1>."), role="talking")
+    async with App(store) as app:
+        for _ in range(2):
+            first = await agent.arun("I am ana@example.com", app=app, conversation="talk", user="ana")
+            assert first.answer == "I have ana@example.com."
+        await app.conversations.erase("talk")
+        second = await agent.arun("What do you have?", app=app, conversation="talk", user="ben")
+        assert second.answer == "I have <EMAIL_1>."
+
+
 async def test_a_conversation_is_not_erased_while_a_run_is_at_work(store: MemoryStore | SqliteStore) -> None:
     agent, _ = talker("hello")
     async with App(store) as app:

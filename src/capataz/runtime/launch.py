@@ -132,6 +132,8 @@ async def taken(spec: Spec, run: str, yard: Yard) -> tuple[Journal, int]:
 async def begun(spec: Spec, task: Task, yard: Yard) -> Journal:
     """The journal of a new run, its beginning durable."""
     run = task.run or yard.around.chance.identity()
+    if task.recalled is None and converses(task.conversation, task.parent) and yard.around.privacy is not None:
+        yard.around.privacy.forget(task.conversation)
     lease = await yard.store.claim(run, yard.owner)
     journal = Journal(yard.store, lease, begin(spec.rules), yard.around.clock, _watcher(yard, run))
     journal.record(_started(spec, task, run))

@@ -47,6 +47,10 @@ class Privacy:
         self._threads.move_to_end(thread)
         return known
 
+    def forget(self, conversation: str | None) -> None:
+        """A conversation begins: one of the same name that was erased, perhaps somebody else's, is not this one."""
+        self._threads.pop(conversation or "", None)
+
     def kept(self, value: JSON) -> JSON:
         """An error as it may be kept: exception texts are where connection strings and keys turn up."""
         return self.secrets.value(value)
