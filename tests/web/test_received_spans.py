@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from capataz.events.facts import Event, RunEnded, RunStarted, ToolFinished, VerdictGiven
+from capataz.events.facts import Event, ModelReplied, RunEnded, RunStarted, ToolFinished, VerdictGiven
 from capataz.ingest.otlp import Unusable, from_json, from_protobuf, unpacked
 from capataz.ingest.receiver import Node, batch, read, tell, tree
 from capataz.lens.metrics import figures_of
 from capataz.lens.trace import trace
+from capataz.mistakes import StoreError
 from capataz.stores.sqlite import SqliteStore
 from capataz.testing.scripted import FakeClock
 from capataz.web.receiver import Receiver
@@ -281,6 +282,42 @@ async def test_a_trace_without_any_agent_is_no_run(world: World) -> None:
     world.clock.move(1)
     await world.receiver.tick()
     assert await world.store.runs() == []
+    await world.store.close()
+
+
+async def test_figures_that_no_store_can_hold_stop_neither_their_own_trace_nor_another(world: World) -> None:
+    """A number beyond 64 bits is kept as said; as a count of tokens it is none."""
+    odd = {**model("c1", "", 3, tokens=10**30), "startTimeUnixNano": "9" * 26}
+    assert await world.take(odd, *(model(f"d{n}", "", n, tokens=2**62) for n in range(4))) == (5, 0)
+    assert trace(await world.run()).spend.input_tokens == 0
+    await world.store.close()
+
+
+async def test_a_trace_that_cannot_be_told_keeps_no_other_from_it(world: World) -> None:
+    class Choosy(Receiver):
+        async def tell(self, trace: str, silent: float | None = None) -> list[Event]:
+            if trace == TRACE:
+                raise StoreError("a value cannot be stored")
+            return await Receiver.tell(self, trace, silent)
+
+    world.receiver = Choosy(world.store, world.store.spans(), world.clock)
+    await world.take(C1, C2, model("c1", "0b", 3, trace=OTHER))
+    world.clock.move(1)
+    with pytest.raises(StoreError, match="cannot be stored"):
+        await world.receiver.tick()
+    assert trace(await world.store.read(OTHER)).status == "running"
+    world.clock.move(3600)
+    with pytest.raises(StoreError, match="cannot be stored"):
+        await world.receiver.sweep()
+    assert trace(await world.store.read(OTHER)).status == "ended"
+    await world.store.close()
+
+
+async def test_what_a_call_took_is_what_its_span_took(world: World) -> None:
+    await world.take(A, {**C1, "endTimeUnixNano": str(1_780_000_000_000_000_000 + 4 * 10**9)}, C2)
+    facts = [event.fact for event in await world.run()]
+    assert [fact.seconds for fact in facts if isinstance(fact, ModelReplied)] == [2.0]
+    assert [fact.seconds for fact in facts if isinstance(fact, ToolFinished)] == [1.0]
     await world.store.close()
 
 

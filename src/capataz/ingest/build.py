@@ -135,6 +135,7 @@ class RunBuilder:
         model: str = "",
         stop: str = "",
         thinking: str = "",
+        seconds: float = 0.0,
     ) -> tuple[Call, ...]:
         """The model spoke, and may have asked for calls. Gives the calls as recorded; re-sent ones are dropped."""
         fresh = [ask for ask in asked if not self._resent(ask)]
@@ -154,11 +155,14 @@ class RunBuilder:
             self._usage(usage, text, calls),
             model or self.model,
             thinking=thinking,
+            seconds=seconds,
         )
         self._add(told, at)
         return calls
 
-    def result(self, value: JSON, *, id: str = "", error: bool = False, at: float | None = None) -> bool:
+    def result(
+        self, value: JSON, *, id: str = "", error: bool = False, at: float | None = None, seconds: float = 0.0
+    ) -> bool:
         """The newest waiting call with this id (the oldest of all without one) came back. False: nobody waits.
 
         The newest, since a runtime that reuses an id while a call waits under it has given that one up.
@@ -166,7 +170,7 @@ class RunBuilder:
         queue = self._waiting.get(id) if id else next((calls for calls in self._waiting.values() if calls), None)
         if not queue:
             return False
-        return self.settle(queue[-1 if id else 0], value, error=error, at=at)
+        return self.settle(queue[-1 if id else 0], value, error=error, at=at, seconds=seconds)
 
     def settle(
         self, call: Call, value: JSON, *, error: bool = False, at: float | None = None, seconds: float = 0.0

@@ -16,6 +16,7 @@ from typing import cast
 import orjson
 
 from capataz.events.facts import JSON, Event, Fact, ModelReplied, RunEnded, VerdictGiven
+from capataz.events.plain import to_json
 from capataz.guards.catalogue import default_guards
 from capataz.guards.watch import Watch
 from capataz.ingest.build import Origin, RunBuilder
@@ -66,14 +67,14 @@ def _ended(span: Span) -> float:
 
 def _body(span: Span, service: str) -> bytes:
     parent = span.parent if span.parent.strip("0") else ""
-    return orjson.dumps(
+    return to_json(
         {
             "parent": parent,
             "name": span.name[:500],
             "start": span.start,
             "end": span.end,
             "attributes": span.attributes,
-            "events": span.events,
+            "events": cast(JSON, span.events),
             "error": span.error,
             "service": service,
         }

@@ -46,17 +46,17 @@ def text(value: JSON) -> str:
     return str(value)
 
 
+MOST = 10**12
+"""No count is as large; so their sums fit every store."""
+
+
 def whole(value: JSON) -> int:
-    """A count: never negative, 0 where there is none. Numbers in quotes count (OTLP writes 64 bits so)."""
-    if isinstance(value, bool):
-        return 0
-    if isinstance(value, int):
-        return max(0, value)
-    if isinstance(value, float):
-        return max(0, int(value)) if abs(value) < 1e15 else 0
+    """A count: 0 where there is none, or one nothing can have. Numbers in quotes count (OTLP writes 64 bits so)."""
     if isinstance(value, str) and len(value) < 20 and value.isdecimal():
-        return int(value)
-    return 0
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MOST:
+        return 0
+    return int(value)
 
 
 def real(value: JSON) -> float | None:

@@ -71,35 +71,48 @@ class Receiver:
             await asyncio.sleep(TICK)
 
     async def tick(self) -> None:
-        """Tell every trace whose time has come, and look after those that have gone silent."""
-        now = self.clock.now()
+        """Tell every trace whose time has come, and look after those that have gone silent.
+
+        One that cannot be told keeps none of the others from it. Raises the last `StoreError` when all had their turn.
+        """
+        now, failed = self.clock.now(), None
         for trace in [trace for trace, due in self._dirty.items() if due <= now]:
             began = self.clock.now()
             del self._dirty[trace]
             try:
                 await self.tell(trace)
-            except StoreError:
+            except StoreError as error:
                 self._dirty.setdefault(trace, now + 5)
-                raise
+                failed = error
             ended = self.clock.now()
             self._rests[trace] = ended + (ended - began) / SHARE
         self._rests = {trace: until for trace, until in self._rests.items() if until > now}
         if now - self._swept > 30:
             self._swept = now
             await self.sweep()
+        if failed is not None:
+            raise failed
 
     async def sweep(self) -> None:
-        """Settle what expects no more; end what has been silent too long."""
-        now = self.clock.now()
+        """Settle what expects no more; end what has been silent too long. Raises as `tick` does."""
+        now, failed = self.clock.now(), None
         for trace, last in await self.book.open(now - min(self.grace, self.no_end)):
-            spans = read(await self.book.of(trace))
-            if root_of(spans) is not None and now - last > self.grace:
-                await self.tell(trace)
-                await self.book.settle(trace, last)
-            elif now - last > self.no_end:
-                await self.tell(trace, silent=now - last)
-                await self.book.settle(trace, last)
+            try:
+                await self._settle(trace, last, now)
+            except StoreError as error:
+                failed = error
         await self.book.forget(now - KEPT_DAYS * 86_400)
+        if failed is not None:
+            raise failed
+
+    async def _settle(self, trace: str, last: float, now: float) -> None:
+        spans = read(await self.book.of(trace))
+        if root_of(spans) is not None and now - last > self.grace:
+            await self.tell(trace)
+            await self.book.settle(trace, last)
+        elif now - last > self.no_end:
+            await self.tell(trace, silent=now - last)
+            await self.book.settle(trace, last)
 
     async def _again(self, after: float) -> None:
         """What was kept before a restart and perhaps never told."""

@@ -234,13 +234,22 @@ def _segment(builder: RunBuilder, model: Span | None, tools: list[Span], heard: 
     asked = [*told.asked, *_unasked(told.asked, [ask for _, ask, _ in used])]
     if model is None or not model.error or asked:
         end = model.end if model is not None else tools[0].start
-        builder.reply(told.said, asked, usage=told.usage, at=end, model=told.model, stop=told.stop)
+        builder.reply(
+            told.said, asked, usage=told.usage, at=end, model=told.model, stop=told.stop, seconds=_seconds(model)
+        )
         heard.add(told.said)
     for span, ask, result in used:
-        wrong = bool(span.error) or looks_wrong(result)
+        wrong, took = bool(span.error) or looks_wrong(result), _seconds(span)
         value = span.error if result is None and span.error else result
-        if not builder.result(value, id=ask.id, error=wrong, at=span.end):
-            builder.result(value, error=wrong, at=span.end)
+        if not builder.result(value, id=ask.id, error=wrong, at=span.end, seconds=took):
+            builder.result(value, error=wrong, at=span.end, seconds=took)
+
+
+def _seconds(span: Span | None) -> float:
+    """How long a span took; 0 where it does not say."""
+    if span is None or span.start is None or span.end is None:
+        return 0.0
+    return max(0.0, span.end - span.start)
 
 
 def _listen(builder: RunBuilder, told: said.Exchange, model: Span | None, heard: set[str]) -> None:
