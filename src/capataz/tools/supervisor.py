@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -31,7 +32,7 @@ def main() -> None:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken, waker = os.pipe()
     os.set_blocking(waker, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _heard)
     signal.set_wakeup_fd(waker)
     for descriptor in (alive, news):
         os.set_inheritable(descriptor, False)
@@ -46,6 +47,10 @@ def main() -> None:
     word = _watch(child, worker, alive, news, woken)
     _end(child, everything=not word)
     os._exit(0)
+
+
+def _heard(number: int, frame: FrameType | None) -> None:
+    """A child has ended: the descriptor that this wakes is looked at, nothing is done here."""
 
 
 def _become(words: list[str], news: int, libc: ctypes.CDLL | None) -> NoReturn:
