@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import json
 import random
 import string
+from urllib.parse import quote
 
 import pytest
 from stdnum.iso7064 import mod_97_10
@@ -11,6 +14,7 @@ from stdnum.iso7064 import mod_97_10
 from capataz.privacy import ids, phones
 from capataz.privacy.found import Found
 from capataz.privacy.mask import Mask, Pattern
+from capataz.privacy.pseudonyms import Pseudonyms
 
 
 def kinds(mask: Mask, text: str) -> list[str]:
@@ -49,6 +53,15 @@ def kinds(mask: Mask, text: str) -> list[str]:
         ("<password>s3cr3t!x</password>", "<password><PASSWORD></password>"),
         ("docker run -e API_TOKEN=abcd1234efgh img", "docker run -e API_TOKEN=<TOKEN> img"),
         (r"{\"password\": \"hunter22\"}", r"{\"password\": \"<PASSWORD>\"}"),
+        ("DB_PASS=hunter22 smtp_pass: hunter22", "DB_PASS=<PASSWORD> smtp_pass: <PASSWORD>"),
+        (r'log: {"contrase\u00f1a": "Gat0Negre"}', r'log: {"contrase\u00f1a": "<PASSWORD>"}'),
+        (r"log: to m\u00fcller@b\u00fccher.de, sent", "log: to <EMAIL>, sent"),
+        (r'"{\"tel\\u00e8fon\": 612345678}"', r'"{\"tel\\u00e8fon\": \"<PHONE>\"}"'),
+        ("contrase%C3%B1a=Gat0Negre&tel%c3%a8fon=612345678", "contrase%C3%B1a=<PASSWORD>&tel%c3%a8fon=<PHONE>"),
+        ("?iban=ES91%202100%200418%204502%200005%201332", "?iban=<IBAN>"),
+        ("?iban=ES91+2100+0418+4502+0005+1332&card=4111+1111+1111+1111", "?iban=<IBAN>&card=<CARD>"),
+        ("tel=%2B34+612+345+678&x=1", "tel=<PHONE>&x=1"),
+        ("total = 612+345+678; a=612+345+678", "total = 612+345+678; a=612+345+678"),
     ],
 )
 def test_what_is_found(mask: Mask, text: str, masked: str) -> None:
@@ -112,6 +125,33 @@ def test_configured_secrets_are_found_in_every_form() -> None:
     assert "wörd" not in repr(mask)
 
 
+@pytest.mark.parametrize("secret", ["pässwörd-más", "a&b<c>'d\"e/f", "clau\\de\nña"])
+def test_a_configured_secret_is_found_however_a_program_writes_it(secret: str) -> None:
+    mask = Mask([secret])
+    ascii_only = json.dumps(secret)
+    for text in (
+        f"x{secret}x",
+        ascii_only,
+        json.dumps(ascii_only),
+        ascii_only.replace("/", "\\/"),
+        ascii_only.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),
+        json.dumps(secret, ensure_ascii=False),
+        html.escape(secret),
+        html.escape(secret, quote=False),
+        repr(secret),
+        quote(secret),
+    ):
+        assert mask.text(text).strip("\"'x\\") == "<SECRET>", text
+
+
+def test_json_in_ascii_comes_back_as_what_it_says(mask: Mask) -> None:
+    known = Pseudonyms()
+    text = json.dumps({"correu electrònic": "núria@bücher.de", "més": "sí"})
+    shown = mask.text(text, known, foreign=True)
+    assert json.loads(shown) == {"correu electrònic": "<EMAIL_1>", "més": "sí"}
+    assert known.restore_value("<EMAIL_1>") == "núria@bücher.de"
+
+
 def test_a_short_secret_counts_as_a_whole_word_only() -> None:
     mask = Mask(secrets=["abc"])
     assert mask.text("abc abcd xabc (abc)") == "<SECRET> abcd xabc (<SECRET>)"
@@ -162,6 +202,7 @@ def test_value_masks_keys_numbers_and_what_a_key_says(mask: Mask) -> None:
             "phone": 612345678,
             "headers": {"authorization": "Bearer tok-LEAK-0002", "x-api-key": "abc"},
             "password": "correct horse",
+            "door": {"password": 87654321, "password_length": 8, "passwords": [1]},
             "config": ["--token", None, True, 1.5, b"ana@example.com"],
             "next_page_token": "CAUQAA12345678",
         }
@@ -173,6 +214,7 @@ def test_value_masks_keys_numbers_and_what_a_key_says(mask: Mask) -> None:
         "phone": "<PHONE>",
         "headers": {"authorization": "<TOKEN>", "x-api-key": "abc"},
         "password": "correct horse",
+        "door": {"password": "<PASSWORD>", "password_length": 8, "passwords": [1]},
         "config": ["--token", None, True, 1.5, "<EMAIL>"],
         "next_page_token": "CAUQAA12345678",
     }

@@ -67,7 +67,7 @@ def valid(module: str, number: str) -> bool:
 
 @cache
 def _iban_shape(length: int) -> re.Pattern[str]:
-    return re.compile(rf"[A-Za-z]{{2}}(?:[ .-]{{0,2}}[A-Za-z0-9]){{{length - 2}}}(?![A-Za-z0-9])")
+    return re.compile(rf"[A-Za-z]{{2}}(?:[ .-]{{0,3}}[A-Za-z0-9]){{{length - 2}}}(?![A-Za-z0-9])")
 
 
 _SEPARATORS = b" .-/()\xb7"

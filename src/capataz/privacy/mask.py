@@ -11,6 +11,7 @@ This module must never raise over what a text contains, keep a value it has seen
 
 from __future__ import annotations
 
+import html
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from capataz.events.facts import JSON
 from capataz.privacy import ids, keys, secrets
 from capataz.privacy.emails import emails, veiled
 from capataz.privacy.errors import told
-from capataz.privacy.found import KINDS, PERSONAL, SECRETS, Finder, Found, places
+from capataz.privacy.found import KINDS, PERSONAL, SECRETS, Finder, Found, label, places
 from capataz.privacy.numbers import numbers
 from capataz.privacy.phones import REGIONS
 from capataz.privacy.plain import covered, lowered, plain, unquoted
@@ -133,7 +134,7 @@ class Mask:
         self._secret(sheet)
         self._personal(sheet, key)
         found = sorted(sheet.found)
-        if copy.starts:
+        if copy.moved:
             found = [Found(*copy.source(hit.start, hit.end), hit.kind, hit.rule) for hit in found]
         return self._given(text, found) if self._finders else found
 
@@ -181,8 +182,10 @@ class Mask:
 
     def _text(self, text: str, pseudonyms: Pseudonyms | None, foreign: bool, key: str) -> str:
         found = self._find(text, key)
-        out = self._put(text, found, pseudonyms, foreign)
-        if found and _is_json(text) and not _is_json(out):
+        escaped = any("\\u" in text[hit.start : hit.end] for hit in found)
+        out = text if escaped and _is_json(text) else self._put(text, found, pseudonyms, foreign)
+        if found and _is_json(text) and (escaped or not _is_json(out)):
+            # told by what it says, not by how it is written: a value that comes back has to be the value
             masked = self._value(orjson.loads(text), pseudonyms, foreign, key, 0)
             return orjson.dumps(masked).decode()
         return out
@@ -234,6 +237,9 @@ class Mask:
         return self._text(text, pseudonyms, foreign, key)
 
     def _number(self, value: float, pseudonyms: Pseudonyms | None, key: str) -> JSON:
+        kind, strength = secrets.secret_name(key) if key else ("", "")
+        if kind in self.kinds and strength == "strong" and secrets.looks_secret(str(value), quoted=True):
+            return f"<{label(kind)}>"
         if not 1_000_000 <= value < 10**20 or int(value) != value:
             return value
         text = str(int(value))
@@ -263,6 +269,9 @@ def _forms(values: Iterable[str]) -> tuple[tuple[str, bool], ...]:
         escaped = orjson.dumps(stripped.encode("utf-8", "replace").decode()).decode()[1:-1]
         percent = quote(stripped, safe="", errors="replace")
         written = {stripped, escaped, percent, quote_plus(stripped, errors="replace"), percent.replace("%2F", "/")}
+        written |= {escaped.replace("/", "\\/"), orjson.dumps(escaped).decode()[1:-1], repr(stripped)[1:-1]}
+        written |= {html.escape(stripped), html.escape(stripped, quote=False)}
+        written |= {re.sub("[&<>]", lambda match: f"\\u{ord(match.group()):04x}", escaped)}
         written |= {re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), form) for form in written}
         written |= {plain(form).text for form in written}
         for form in written:

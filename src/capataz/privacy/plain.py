@@ -2,7 +2,8 @@
 
 People and machines write one value in many ways: full-width digits, no-break spaces, typographic dashes, invisible
 characters, JSON and URL escapes. The rules look at a plain copy; what they find is told in offsets of the source.
-The copy keeps its length wherever it can; only invisible characters are taken out, and then a table leads back.
+The copy keeps its length wherever it can; where invisible characters are taken out, or letters were written as escapes
+(`contrase\\u00f1a`, `contrase%C3%B1a`), a table leads back.
 This module must never change what is shown to anybody: the copy is for looking, not for sending.
 """
 
@@ -26,7 +27,12 @@ _DASH = re.compile(f"[{_DASHES}]")
 
 _ASCII = bytes(range(128))
 _ESCAPE = re.compile(r'\\[nrt"]')
+_LETTER = re.compile(r"\\+u(?P<code>[0-9A-Fa-f]{4})|%[Cc](?P<high>[23])%(?P<low>[89ABab][0-9A-Fa-f])")
+"""A character as JSON without anything but ASCII writes it, or a letter of Western Europe in a URL."""
 _PERCENT = re.compile("%(?:2[0Bb]|3[AaDd])")
+_FORM = re.compile(r"=(?:\0\0\+)?(?P<value>[A-Za-z0-9]{1,12}(?:\+[A-Za-z0-9]{1,9}){1,9})(?!\w)")
+_FIELD = re.compile(r"[\w.\[\]-]{1,40}(?P<first>[?&])?")
+"""A value of a URL or a form whose spaces are signs of addition, and the name before it, read backwards."""
 _PERCENTS = {"%20": "   ", "%2B": "\0\0+", "%3A": "  :", "%3D": "  ="}
 PAD = "\0"
 """Fills what an escape took more than the character it stands for."""
@@ -34,25 +40,39 @@ PAD = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """The copy, and where its pieces begin in it (`starts`) and how far the source is ahead of each (`ahead`)."""
+    """The copy, and where its pieces begin in it (`starts`) and how far the source is ahead of each (`ahead`).
+
+    `behind` and `longer` say the same of letters written as escapes: where each ends, and how much longer the source is
+    up to there.
+    """
 
     text: str
     starts: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+    longer: tuple[int, ...] = (0,)
+
+    @property
+    def moved(self) -> bool:
+        """Whether places in the copy are other places in the source."""
+        return bool(self.starts or self.behind)
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """The span of the source behind a span of the copy."""
-        if not self.starts:
-            return start, end
-        first = self.ahead[bisect_right(self.starts, start) - 1]
-        last = self.ahead[bisect_right(self.starts, end - 1) - 1]
-        return start + first, end + last
+        if self.starts:
+            start += self.ahead[bisect_right(self.starts, start) - 1]
+            end += self.ahead[bisect_right(self.starts, end - 1) - 1]
+        return start + self.longer[bisect_right(self.behind, start)], end + self.longer[bisect_right(self.behind, end)]
 
 
 def plain(text: str) -> Plain:
     """The plain copy of a text."""
     starts: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+    longer: tuple[int, ...] = (0,)
+    if "\\u" in text or "%C3%" in text or "%c3%" in text:
+        text, behind, longer = _spelled(text)
     if not text.isascii():
         # what is not ASCII is a small part of most texts, and taken out of the bytes at their full speed
         rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
@@ -66,12 +86,48 @@ def plain(text: str) -> Plain:
             text, starts, ahead = _without(unseen, text)
     if "\\" in text:
         text = _ESCAPE.sub(lambda match: ' "' if match.group() == '\\"' else "  ", text)
-    return Plain(text, starts, ahead)
+    return Plain(text, starts, ahead, behind, longer)
+
+
+def _spelled(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """The text with its escaped letters as letters; where each ends in it, and how much longer the source is there."""
+    pieces: list[str] = []
+    behind: list[int] = []
+    longer = [0]
+    last = 0
+    for match in _LETTER.finditer(text):
+        char = _spelt(match)
+        if char:
+            pieces += (text[last : match.start()], char)
+            last = match.end()
+            longer.append(longer[-1] + last - match.start() - 1)
+            behind.append(last - longer[-1])
+    return "".join([*pieces, text[last:]]), tuple(behind), tuple(longer)
+
+
+def _spelt(match: re.Match[str]) -> str:
+    """The letter of an escape; empty for what is better left: ASCII, and halves of a character."""
+    if match["code"] is None:
+        return bytes((0xC0 + int(match["high"], 16), int(match["low"], 16))).decode()
+    code = int(match["code"], 16)
+    return "" if code < 0xA0 or 0xD800 <= code < 0xE000 else chr(code)
 
 
 def unquoted(text: str) -> str:
     """The copy with the URL escapes that stand around personal data undone. (Inside secrets they are left alone.)"""
-    return _PERCENT.sub(lambda match: _PERCENTS[match.group().upper()], text)
+    text = _PERCENT.sub(lambda match: _PERCENTS[match.group().upper()], text)
+    if "+" in text and "=" in text:
+        text = _FORM.sub(_spaced, text)
+    return text
+
+
+def _spaced(match: re.Match[str]) -> str:
+    """The value with spaces, where it stands in a query or a form; elsewhere it is a sum."""
+    text, at = match.string, match.start()
+    name = _FIELD.match(text[max(0, at - 41) : at][::-1])
+    if name is None or not (name["first"] or text[match.end() : match.end() + 1] == "&"):
+        return match[0]
+    return match[0][: -len(match["value"])] + match["value"].replace("+", " ")
 
 
 def _seen(char: str) -> str:

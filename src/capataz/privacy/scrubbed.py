@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 
 
-def scrubbed(error: BaseException) -> str:
+def scrubbed(error: BaseException, environment: Mapping[str, str]) -> str:
     """The text of an error, with its causes and notes, and the places it came through.
 
     Personal data and the secrets of the environment are masked: whoever logs it cannot know what it was raised with.
 
-    >>> scrubbed(ValueError("no such user: ana@example.com"))
+    >>> scrubbed(ValueError("no such user: ana@example.com"), {})
     'ValueError: no such user: <EMAIL>'
     """
     from capataz.privacy.configured import environment_secrets
@@ -23,4 +23,4 @@ def scrubbed(error: BaseException) -> str:
         places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}")
         trace = trace.tb_next
     where = f" (at {' > '.join(places[-6:])})" if places else ""
-    return Mask(environment_secrets(os.environ)).scrub(error) + where
+    return Mask(environment_secrets(environment)).scrub(error) + where

@@ -69,9 +69,11 @@ _INSIDE = (
     "token key cookie session clave"
 )
 _ENDING = "passe clau auth schlüssel"
-_WHOLE = "sig pass code pw mdp api accès accés acceso acesso accesso"
+_LAST_WORD = "pass pw mdp"
+_WHOLE = "sig code api accès accés acceso acesso accesso"
 _HINT = re.compile(
-    rf"[\w-]{{0,40}}?(?:{_backwards(_INSIDE)})|(?:{_backwards(_ENDING)})|(?:{_backwards(_WHOLE)})(?![\w-])"
+    rf"[\w-]{{0,40}}?(?:{_backwards(_INSIDE)})|(?:{_backwards(_ENDING)})|(?:{_backwards(_WHOLE)})(?![\w-])|"
+    rf"(?:{_backwards(_LAST_WORD)})(?![^\W_])"
 )
 """Whether a name, read backwards, may promise anything: asked of whatever stands before a sign."""
 _NAME = re.compile(r"[\w .'-]{1,44}")
