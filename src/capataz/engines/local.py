@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -136,7 +137,7 @@ class Slots:
         self._tasks.pop(task, None)
         self._nudged.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a job ended with an error that is not its own: %s", scrubbed(error))
+            _log.error("a job ended with an error that is not its own: %s", scrubbed(error, os.environ))
 
     async def _job(self, claim: Claim) -> None:
         run = claim.job.run
@@ -156,7 +157,9 @@ class Slots:
             await self._give_back(claim, self._share.lease)
             return
         except Exception as error:  # noqa: BLE001 - one of the three places: a job must not take the other slots down
-            _log.error("run %s broke its job; whoever claims it next counts a crash: %s", run, scrubbed(error))
+            _log.error(
+                "run %s broke its job; whoever claims it next counts a crash: %s", run, scrubbed(error, os.environ)
+            )
             return
         await self._settle(claim, driven)
 

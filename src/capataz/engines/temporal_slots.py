@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -166,7 +167,7 @@ class TemporalSlots:
             if not task.cancelled() and (error := task.exception()) is not None:
                 # Its words are not for Temporal: they may hold what the run is about.
                 words = "run %s broke its job; whoever takes it next counts a crash: %s"
-                _log.error(words, claim.job.run, scrubbed(error))
+                _log.error(words, claim.job.run, scrubbed(error, os.environ))
                 return Leg("broken", RETRY)
             return task.result()
         finally:
