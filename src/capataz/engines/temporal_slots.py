@@ -137,7 +137,9 @@ class TemporalSlots:
         claim = await self._queue.take(run, self._worker, self._share.lease)
         if claim is None:
             row = await self._queue.look(run)
-            return Leg(row.state if row is not None and row.state in OVER else "done")
+            if row is None or row.state in OVER:
+                return Leg(row.state if row is not None else "done")
+            return Leg("parked", NOT_MINE)  # sealed with a key that this worker has not: another one may have it
         if claim.job.agent not in self._share.agents:
             _log.warning("run %s is for agent %r, which this worker has not", run, claim.job.agent)
             await self._queue.release(claim, time.time() + NOT_MINE)
