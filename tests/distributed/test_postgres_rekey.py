@@ -21,7 +21,7 @@ from capataz.ports import KeptSpan
 from capataz.stores.postgres import PostgresStore
 from capataz.stores.sealing import Seal
 from tests.distributed.test_postgres_conversations import everything
-from tests.stores.test_sealed_store import WORDS, key, read, talk
+from tests.stores.test_sealed_store import WORDS, key, left_to_another, read, talk
 
 EVENTS = 20_000
 
@@ -57,6 +57,11 @@ def test_a_key_is_changed_and_the_old_one_is_of_no_use(
     monkeypatch.delenv("CAPATAZ_KEY")
     assert "TOOL-WORDS" in asyncio.run(read(database, run, None))
     assert "SPAN-WORDS" in everything(database)
+
+
+async def test_a_worker_without_the_key_holds_no_run_up(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CAPATAZ_KEY", raising=False)
+    await left_to_another(database)
 
 
 async def spans(url: str, seal: Seal) -> None:

@@ -29,6 +29,7 @@ from capataz.runtime.world import RealClock
 from capataz.testing.scripted import ScriptedModel, calls, says
 from capataz.testing.servers import free_port, temporal_server
 from tests.distributed.cluster_crew import DOWN, look
+from tests.stores.test_sealed_store import key
 
 SECRET = "Ana Pérez, order 4711"
 
@@ -191,6 +192,24 @@ async def test_temporal_may_be_away_when_a_run_is_submitted_and_forget_all_it_kn
     with temporal_server() as address:
         async with opened(database, address, "capataz") as app, working(app, agent):
             assert isinstance(await agent.handle(handle.run, app=app).await_(timeout=40), Answered)
+
+
+async def test_a_worker_without_the_key_loses_no_run(
+    database: str, temporal: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("CAPATAZ_KEY", raising=False)
+    monkeypatch.setattr("capataz.engines.temporal_slots.NOT_MINE", 0.2)
+    agent, engine = clerk(says("hello")), TemporalEngine(temporal, task_queue="sealed", beat=0.4)
+    async with App(database, engine=engine, key=key()) as app, App(database, engine=engine) as keyless:
+        handle = await agent.asubmit("hi", app=app)
+        async with working(keyless, agent):
+
+            async def was_there() -> bool:
+                return "is left to a worker that has the key" in caplog.text
+
+            await until(was_there)
+        async with working(app, agent):
+            assert isinstance(await handle.await_(timeout=20), Answered)
 
 
 def test_a_store_that_machines_cannot_share_is_refused() -> None:

@@ -83,14 +83,22 @@ async def test_without_the_key_a_resume_refuses_and_a_list_shows_that_there_is_s
 
 
 async def test_a_worker_without_the_key_takes_no_run_down(tmp_path: Path) -> None:
-    url, secret = f"sqlite:///{tmp_path / 'log.db'}", key()
+    await left_to_another(f"sqlite:///{tmp_path / 'log.db'}")
+
+
+async def left_to_another(url: str) -> None:
+    """A worker without the key is given a run, and one with the key has it at once."""
+    secret = key()
     async with App(url, key=secret) as app:
         handle = await agent().asubmit("QUEUED-WORDS", app=app)
     async with App(url) as app:
         await app.worker(agent()).work(until_idle=True)
         row = await app.engine.look(handle.run)
         assert row is not None
-        assert (row.state, row.crashes.total, row.job.task) == ("parked", 0, SHOWN)
+        assert (row.state, row.crashes.total, row.job.task) == ("queued", 0, SHOWN)
+    async with App(url, key=secret) as app:
+        await app.worker(agent()).work(until_idle=True)
+        assert isinstance(await agent().handle(handle.run, app=app).await_(timeout=5), Answered)
 
 
 async def test_a_row_put_in_the_place_of_another_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ job. Crashes are counted by whoever finds the broken lease, never by the code th
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Literal, LiteralString, Protocol, TypeVar
 
@@ -19,8 +20,8 @@ from capataz.stores.sealing import OPEN, SHOWN, Seal
 
 T = TypeVar("T")
 _log = logging.getLogger("capataz.worker")
-SEALED_PAUSE = 60.0
-"""Seconds before a job whose key this worker has not is offered again."""
+SEALED_PAUSE = 15.0
+"""Seconds a worker takes nothing more once it was given a job it has no key for: those that have the key go on."""
 _JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key, person"
 _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent"
 _LOOK: LiteralString = f"SELECT {_ROW} FROM job"
@@ -100,6 +101,7 @@ class PostgresQueue:
 
     def __init__(self, perform: Perform, engine: str = "", seal: Seal = OPEN) -> None:
         self._perform, self._engine, self._seal = perform, engine, seal
+        self._resting = float("-inf")
 
     async def enqueue(self, job: Job) -> str:
         def work(connection: Connection) -> str:
@@ -117,6 +119,8 @@ class PostgresQueue:
     async def claim(
         self, worker: str, agents: Collection[str], lease: float, *, per_tenant: int | None = None, most: int = 1
     ) -> list[Claim]:
+        if time.monotonic() < self._resting:
+            return []
         given = (worker, list(agents), lease, per_tenant, most, self._engine)
         rows = await self._perform("claim a run from", Once(_fetched(_CLAIM, given)))
         return [claim for claim in [await self._opened(worker, row) for row in rows] if claim is not None]
@@ -128,7 +132,8 @@ class PostgresQueue:
             task = _task(job, self._seal)
         except Sealed as error:
             _log.warning("run %s is left to a worker that has the key: %s", job[0], error)
-            await self.release(Claim(_job(job, ""), worker, token, until), until + SEALED_PAUSE)
+            self._resting = time.monotonic() + SEALED_PAUSE
+            await self.release(Claim(_job(job, ""), worker, token, until))
             return None
         return Claim(_job(job, task), worker, token, until, orders)
 

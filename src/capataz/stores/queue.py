@@ -22,8 +22,8 @@ from capataz.stores.sqlite_file import migrations, run_script
 
 T = TypeVar("T")
 _log = logging.getLogger("capataz.store")
-SEALED_PAUSE = 60.0
-"""Seconds after which a job is offered again that a worker without the key was given."""
+SEALED_PAUSE = 15.0
+"""Seconds a worker takes nothing more once it was given a job it has no key for: those that have the key go on."""
 Work = Callable[[sqlite3.Connection], T]
 
 
@@ -38,6 +38,7 @@ class SqlQueue:
 
     def __init__(self, perform: Perform, clock: Callable[[], float] = time.time, seal: Seal = OPEN) -> None:
         self._perform, self._clock, self._seal = perform, clock, seal
+        self._resting = float("-inf")
 
     async def enqueue(self, job: Job) -> str:
         sealed = replace(job, task=self._seal.close_text(job.task, place_of_job(job.run)))
@@ -49,6 +50,8 @@ class SqlQueue:
         def work(connection: sqlite3.Connection) -> list[Claim]:
             return tables.claim(connection, self._clock(), worker, agents, lease, per_tenant, most)
 
+        if time.monotonic() < self._resting:
+            return []
         claims = await self._perform("claim a run from", work)
         return [claim for claim in [await self._opened(claim) for claim in claims] if claim is not None]
 
@@ -58,7 +61,8 @@ class SqlQueue:
             task = self._seal.open_text(claim.job.task, place_of_job(claim.job.run))
         except Sealed as error:
             _log.warning("run %s is left to a worker that has the key: %s", claim.job.run, error)
-            await self.release(claim, self._clock() + SEALED_PAUSE)
+            self._resting = time.monotonic() + SEALED_PAUSE
+            await self.release(claim)
             return None
         return replace(claim, job=replace(claim.job, task=task))
 
