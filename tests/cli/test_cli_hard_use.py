@@ -210,3 +210,14 @@ def test_the_store_of_an_app_is_diagnosed_whatever_it_is_called(store: str, tmp_
 def test_a_terminal_that_says_it_has_no_columns_is_taken_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
     assert console().width == 80
+
+
+@pytest.mark.parametrize(
+    "words", [["diagnose", "x", "--html"], ["tune", "x", "--html"], ["tune", "x", "--write"], ["show", "r", "--html"]]
+)
+def test_a_file_that_cannot_be_written_is_said_before_the_work(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("[]")
+    for where in ("nowhere/page.html", "x/page.html", "."):
+        ended = capataz(tmp_path, *words, where)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
+        assert "Invalid value for '--" in ended.stderr

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import orjson
 import pytest
@@ -273,3 +276,72 @@ def test_shares_give_every_run_exactly_once(of: int, records: Path) -> None:
         together.merge(report)
     assert together.files == len(list(records.iterdir()))
     assert sum(together.runs.values()) == len(whole)
+
+
+def _tar(inside: dict[str, bytes], mode: Literal["w", "w:gz"]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        for name, data in inside.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_tar_is_read_file_by_file(mode: Literal["w", "w:gz"], tmp_path: Path, read: Reads) -> None:
+    packed = _tar({"a.json": CHAT, "../b.jsonl": CHAT * 2, "c.json.gz": gzip.compress(CHAT)}, mode)
+    (tmp_path / "records").write_bytes(packed)
+    (tmp_path / "cut").write_bytes(packed[: len(packed) // 2])
+    runs, report = read(tmp_path / "records")
+    assert [run.origin.file.rpartition("!")[2] for run in runs] == ["a.json", "../b.jsonl", "../b.jsonl", "c.json.gz"]
+    assert report.broken == 0
+    assert read(tmp_path / "cut")[1].broken + len(read(tmp_path / "cut")[0]) > 0
+
+
+def test_a_tar_of_bombs_ends_at_the_limit(tmp_path: Path, read: Reads) -> None:
+    (tmp_path / "a").write_bytes(_tar({"a": CHAT, "b": CHAT + b" " * 100_000, "c": CHAT}, "w:gz"))
+    _, report = read(tmp_path, limits=Limits(unpacked_bytes=50_000))
+    assert any("more than the limit" in note.why for note in report.notes)
+
+
+def test_what_is_compressed_inside_an_archive_or_twice_is_read(tmp_path: Path, read: Reads) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("one.json.gz", gzip.compress(CHAT))
+    (tmp_path / "twice.gz").write_bytes(gzip.compress(gzip.compress(CHAT)))
+    runs, report = read(tmp_path)
+    assert (len(runs), report.skipped) == (2, {})
+
+
+def test_what_is_left_alone_is_named_and_says_why(tmp_path: Path, read: Reads) -> None:
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("one.json", CHAT)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("inner.zip", inner.getvalue())
+    (tmp_path / "powershell.json").write_bytes(CHAT.decode().encode("utf-16"))
+    (tmp_path / "z.zst").write_bytes(b"\x28\xb5\x2f\xfd rest")
+    for number in range(9):
+        (tmp_path / f"{number}.png").write_bytes(b"\x89PNG\x00")
+    _, report = read(tmp_path)
+    assert report.left_alone == {
+        "an archive inside an archive": [f"{tmp_path}/a.zip!inner.zip"],
+        "UTF-16: write it as UTF-8": [f"{tmp_path}/powershell.json"],
+        "packed with zstd, which is not unpacked here": [f"{tmp_path}/z.zst"],
+        "not text": [f"{tmp_path}/{number}.png" for number in range(5)],
+    }
+    assert report.skipped["not text"] == 9
+    again = Report()
+    again.merge(report)
+    assert again.as_json() == report.as_json()
+
+
+def test_a_broken_archive_on_standard_input_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    for packed in (gzip.compress(CHAT)[:12], b"PK\x03\x04 and no more", b"BZh9 no"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed)))
+        report = Report()
+        assert list(read_runs(["-"], report=report)) == []
+        assert [note.file for note in report.notes] == ["<stdin>"]

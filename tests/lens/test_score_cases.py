@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import re
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -269,7 +270,7 @@ def test_a_folder_of_cases_is_read_and_what_is_beside_them_is_named(tmp_path: Pa
     ("name", "held", "says"),
     [
         ("a.json", b"[{", "is not JSON"),
-        ("a.json.gz", gzip.compress(b"[]" * 999)[:-12], "cannot be unpacked"),
+        ("a.json.gz", gzip.compress(b"[]" * 999, mtime=0)[:-12], "cannot be unpacked"),
         ("README.md", b"nothing here", "there is no case in"),
         ("a.json", b"[]", "there is no case in"),
     ],
@@ -285,3 +286,23 @@ def test_the_same_cases_given_twice_are_refused() -> None:
     done = CliRunner().invoke(main, ["guards", "score", str(SHORT), str(SHORT)])
     assert done.exit_code != 0
     assert "together these files cannot be scored" in " ".join(done.stderr.split())
+
+
+def test_cases_in_a_tar_or_behind_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    expected = {"signal": None, "not_before": None, "at_latest": None}
+    healthy = {
+        "id": "one",
+        "kind": "healthy",
+        "tools": {},
+        "history": [{"turn": 1, "text": "Hi."}],
+        "expected": expected,
+    }
+    held = b"\xef\xbb\xbf" + json.dumps([healthy]).encode()
+    with tarfile.open(tmp_path / "cases.tgz", "w:gz") as archive:
+        for name, data in {"README.md": b"prose", "cases.json": held}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    done = CliRunner().invoke(main, ["guards", "score", "--json", str(tmp_path / "cases.tgz")])
+    assert json.loads(done.stdout)["healthy"] == {"total": 1, "killed": 0}
+    assert "README.md" in done.stderr

@@ -13,7 +13,7 @@ import click
 import orjson
 
 from capataz.cli.finding import open_existing
-from capataz.cli.options import as_json as json_option, store as store_option
+from capataz.cli.options import OUTPUT, as_json as json_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON
 from capataz.lens.alerts import Reading
@@ -38,9 +38,7 @@ rules_option = click.option(
 webhook_option = click.option(
     "--webhook", metavar="URL", help="Also POST each notice here, signed with the secret in CAPATAZ_WEBHOOK_SECRET."
 )
-mail_option = click.option(
-    "--mail", type=click.Path(dir_okay=False, path_type=Path), help="Also add each notice, ready to mail, to this file."
-)
+mail_option = click.option("--mail", type=OUTPUT, help="Also add each notice, ready to mail, to this file.")
 link_option = click.option("--link", metavar="URL", default="", help="What the id of a run is added to, to look at it.")
 
 
@@ -78,9 +76,7 @@ def list_(store: str | None, rules: Path | None, as_json: bool) -> None:
 @webhook_option
 @mail_option
 @link_option
-@click.option(
-    "--state", type=click.Path(dir_okay=False, path_type=Path), help="Where it is kept who was told; else beside RULES."
-)
+@click.option("--state", type=OUTPUT, help="Where it is kept who was told; else beside RULES.")
 @json_option
 def check(
     store: str | None,

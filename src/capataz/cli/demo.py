@@ -15,7 +15,7 @@ import click
 from capataz.app import App
 from capataz.cli.demo_text import print_closing, print_opening, print_scene
 from capataz.cli.exits import EXITS
-from capataz.cli.options import as_json
+from capataz.cli.options import OUTPUT, as_json
 from capataz.cli.render import console, print_json
 from capataz.demo.real import RealRun, World, play_real
 from capataz.demo.scenes import SCENES, Scene
@@ -40,7 +40,7 @@ _SHOWN = "It repeats a refund"
 @click.option("--store", default="sqlite:///capataz-demo.db", show_default=True, help="Where the runs are kept.")
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT,
     default=Path("capataz-demo.html"),
     show_default=True,
     help="Where the page of one run is written.",

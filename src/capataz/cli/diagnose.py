@@ -15,7 +15,7 @@ import click
 
 from capataz.cli.finding import open_existing
 from capataz.cli.masking import shower
-from capataz.cli.options import as_json as json_option
+from capataz.cli.options import OUTPUT, as_json as json_option
 from capataz.cli.render import console, print_json
 from capataz.cli.tuning import read_stored, stored, titled
 from capataz.events.facts import Kind, RunStarted, Usage
@@ -45,7 +45,7 @@ _SMALL = 4 << 20
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, allow_dash=True))
 @json_option
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a self-contained page to FILE.")
+@click.option("--html", type=OUTPUT, help="Write a self-contained page to FILE.")
 @click.option(
     "--kind", "kinds", multiple=True, metavar="NAME=CLASS", help="What a tool does, where the guess is wrong."
 )
@@ -260,9 +260,10 @@ def _sources(totals: Totals) -> Table:
 
 
 def _reading(report: Report, out: Console) -> None:
-    skipped = ", ".join(f"{why} {count:,}" for why, count in report.skipped.most_common())
-    if skipped:
-        out.print(f"left alone (files): {skipped}", style="dim", markup=False)
+    for why, count in report.skipped.most_common():
+        named = report.left_alone[why]
+        more = ", ..." if count > len(named) else ""
+        out.print(f"left alone (files): {why} {count:,} ({', '.join(named)}{more})", style="dim", markup=False)
     if report.broken:
         out.print(f"{report.broken:,} broken lines or files, the first of them:", style="yellow")
         for note in report.notes[:5]:

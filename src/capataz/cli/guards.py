@@ -57,7 +57,7 @@ def _cases(files: Sequence[Path]) -> list[Case]:
     cases, report, limits = list["Case"](), Report(), Limits()
     for file in files:
         for source in sources([file], report, limits):
-            beside = source.archive is not None or file.is_dir()
+            beside = source.archive is not None or source.member or file.is_dir()
             for name, data in _contents(source, limits):
                 if beside and not holds_cases(data):
                     click.echo(f"left alone, no cases: {name}", err=True)

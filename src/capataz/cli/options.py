@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import cast
 
 import click
+
+
+class _Output(click.Path):
+    """A file that is written when the work is over: whether it can be is found out before the work begins."""
+
+    name = "file"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = cast(Path, super().convert(value, param, ctx))
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder {str(path.parent)!r} to write {path.name!r} in", param, ctx)
+        if not path.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
+            self.fail(f"nothing can be written in the folder {str(path.parent)!r}", param, ctx)
+        return path
+
+
+OUTPUT = _Output()
+"""The type of every option that names a file to write."""
 
 store = click.option(
     "--store",

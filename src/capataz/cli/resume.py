@@ -11,7 +11,7 @@ import click
 from capataz.agent import Agent
 from capataz.app import App
 from capataz.cli.finding import find_agent, find_run, open_existing
-from capataz.cli.options import as_json, log_json, otel, policy as policy_option, store
+from capataz.cli.options import OUTPUT, as_json, log_json, otel, policy as policy_option, store
 from capataz.cli.progress import Seen
 from capataz.cli.run import changed, finish, interruptible, keep_page, progress
 from capataz.cli.show import writable
@@ -28,7 +28,7 @@ from capataz.outcome import Outcome
 @click.option("--model", help='Another model than the agent\'s own, as "openai:NAME" or "anthropic:NAME".')
 @click.option("--base-url", help="Address of a compatible server.")
 @policy_option
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also write the run's page to this file.")
+@click.option("--html", type=OUTPUT, help="Also write the run's page to this file.")
 @click.option("--quiet", is_flag=True, help="No live progress.")
 @otel
 @log_json

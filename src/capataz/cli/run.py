@@ -17,7 +17,7 @@ from capataz.app import App
 from capataz.cli.exits import EXITS, INTERRUPTED
 from capataz.cli.finding import find_agent
 from capataz.cli.masking import answers, shower
-from capataz.cli.options import as_json, log_json, otel, policy as policy_option, store
+from capataz.cli.options import OUTPUT, as_json, log_json, otel, policy as policy_option, store
 from capataz.cli.progress import Progress, Seen
 from capataz.cli.render import console, print_json, styled
 from capataz.cli.show import writable, write_page
@@ -45,7 +45,7 @@ from capataz.outcome import Completed, Outcome
 @click.option("--conversation", help="The conversation the task belongs to: the agent is told what was said before.")
 @click.option("--tenant", default="", help="On whose behalf it is run; their accounts pay.")
 @click.option("--user", default="", help="The same, for a user (of the tenant).")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also write the run's page to this file.")
+@click.option("--html", type=OUTPUT, help="Also write the run's page to this file.")
 @click.option("--quiet", is_flag=True, help="No live progress.")
 @otel
 @log_json

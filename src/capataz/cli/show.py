@@ -11,7 +11,7 @@ import click
 
 from capataz.cli.finding import find_run, open_existing
 from capataz.cli.masking import reveal, shower
-from capataz.cli.options import as_json, store
+from capataz.cli.options import OUTPUT, as_json, store
 from capataz.cli.render import console, print_json, run_tree
 from capataz.events.facts import Event
 from capataz.lens.trace import trace
@@ -22,7 +22,7 @@ from capataz.mistakes import Misuse
 @click.command()
 @click.argument("run", default="last")
 @store
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a self-contained page instead.")
+@click.option("--html", type=OUTPUT, help="Write a self-contained page instead.")
 @click.option("--follow", "-f", is_flag=True, help="Go on showing what happens, until it is over. With --json: lines.")
 @reveal
 @as_json

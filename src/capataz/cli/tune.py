@@ -14,7 +14,7 @@ import click
 
 from capataz.cli.diagnose import classes, jobs_for
 from capataz.cli.finding import open_existing
-from capataz.cli.options import as_json as json_option
+from capataz.cli.options import OUTPUT, as_json as json_option
 from capataz.cli.render import console, print_json
 from capataz.cli.tuning import Part, as_given, labeller, put, read_stored, share, stored, titled, twice
 from capataz.events.facts import Kind
@@ -44,8 +44,8 @@ _BAR = 28
 @click.option(
     "--policy", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The policy to begin from."
 )
-@click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the tuned policy to FILE.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a self-contained page to FILE.")
+@click.option("--write", type=OUTPUT, help="Write the tuned policy to FILE.")
+@click.option("--html", type=OUTPUT, help="Write a self-contained page to FILE.")
 @json_option
 @click.option(
     "--kind", "kinds", multiple=True, metavar="NAME=CLASS", help="What a tool does, where the guess is wrong."

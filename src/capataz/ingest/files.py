@@ -13,26 +13,47 @@ import lzma
 import os
 import stat
 import sys
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from capataz.ingest.report import Limits, Report
 
-UNPACKING = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+UNPACKING = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    NotImplementedError,
+    RuntimeError,
+)
 """What broken archives raise while they are read."""
+_PACKED: Mapping[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+}
+"""By the first bytes of a compressed file: what opens it."""
+_LAYERS = 3
+"""How often one thing may have been compressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One stream of bytes and the name it is reported under. `archive` is the whole file where it is a zip."""
+    """One stream of bytes and the name it is reported under. `archive` is the whole file where it is a zip, `member`
+    says that the stream is one of the files in a tar."""
 
     name: str
     stream: BinaryIO
     archive: zipfile.ZipFile | None = None
+    member: bool = False
 
 
 def sources(paths: Iterable[Path | str], report: Report, limits: Limits) -> Iterator[Source]:
@@ -40,7 +61,10 @@ def sources(paths: Iterable[Path | str], report: Report, limits: Limits) -> Iter
     count = 0
     for path in paths:
         if str(path) == "-":
-            yield from _unpacked("<stdin>", sys.stdin.buffer, limits)
+            try:
+                yield from _unpacked("<stdin>", sys.stdin.buffer, limits)
+            except UNPACKING as problem:
+                report.bad("<stdin>", 0, f"cannot be unpacked: {problem}")
             continue
         for file in _walk(Path(path), report):
             count += 1
@@ -51,7 +75,8 @@ def sources(paths: Iterable[Path | str], report: Report, limits: Limits) -> Iter
                 with file.open("rb") as stream:
                     yield from _unpacked(str(file), stream, limits)
             except UNPACKING as problem:
-                report.bad(str(file), 0, f"cannot be opened: {problem}")
+                named = isinstance(problem, OSError) and problem.filename is not None
+                report.bad(str(file), 0, f"cannot be {'opened' if named else 'unpacked'}: {problem}")
 
 
 def _walk(path: Path, report: Report) -> Iterator[Path]:
@@ -86,20 +111,43 @@ def _walk(path: Path, report: Report) -> Iterator[Path]:
 def _unpacked(name: str, raw: BinaryIO, limits: Limits) -> Iterator[Source]:
     if not hasattr(raw, "peek"):
         raw = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw)))
-    head = cast("io.BufferedReader[io.RawIOBase]", raw).peek(8)[:8]
+    stream = _plain(raw, limits)
+    head = _head(stream)
     if head.startswith(b"PK\x03\x04"):
-        yield from _zip(name, raw, limits)
-    elif head.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=raw) as inner:
-            yield Source(name, _bounded(cast(BinaryIO, inner), limits))
-    elif head.startswith(b"\xfd7zXZ\x00"):
-        with lzma.LZMAFile(raw) as inner:
-            yield Source(name, _bounded(cast(BinaryIO, inner), limits))
-    elif head.startswith(b"BZh"):
-        with bz2.BZ2File(raw) as inner:
-            yield Source(name, _bounded(cast(BinaryIO, inner), limits))
+        yield from _zip(name, stream, limits)
+    elif head[257:262] == b"ustar":
+        yield from _tar(name, stream, limits)
     else:
-        yield Source(name, raw)
+        yield Source(name, stream)
+
+
+def _head(stream: BinaryIO) -> bytes:
+    return cast("io.BufferedReader[io.RawIOBase]", stream).peek(512)[:512]
+
+
+def _plain(stream: BinaryIO, limits: Limits) -> BinaryIO:
+    """The stream without what it is compressed with, also where that was done more than once."""
+    for _ in range(_LAYERS):
+        head = _head(stream)
+        opener = next((opener for mark, opener in _PACKED.items() if head.startswith(mark)), None)
+        if opener is None:
+            break
+        bounded = Bounded(cast(BinaryIO, opener(stream)), limits.unpacked_bytes)
+        stream = cast(BinaryIO, io.BufferedReader(bounded, 1 << 16))
+    return stream
+
+
+def _tar(name: str, stream: BinaryIO, limits: Limits) -> Iterator[Source]:
+    """The files in a tar, one after the other as they come; links and devices in it are passed over."""
+    left = limits.unpacked_bytes
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
+        for info in islice(archive, limits.members):
+            raw = archive.extractfile(info) if info.isreg() else None
+            if raw is not None:
+                bounded = Bounded(cast(BinaryIO, raw), left)
+                inner = _plain(cast(BinaryIO, io.BufferedReader(bounded, 1 << 16)), limits)
+                yield Source(f"{name}!{info.name}", inner, member=True)
+                left = bounded.left
 
 
 def _zip(name: str, stream: BinaryIO, limits: Limits) -> Iterator[Source]:
@@ -117,12 +165,8 @@ def members(archive: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, Bin
             continue
         with archive.open(info) as raw:
             bounded = Bounded(cast(BinaryIO, raw), left)
-            yield info.filename, cast(BinaryIO, io.BufferedReader(bounded, 1 << 16))
+            yield info.filename, _plain(cast(BinaryIO, io.BufferedReader(bounded, 1 << 16)), limits)
             left = bounded.left
-
-
-def _bounded(stream: BinaryIO, limits: Limits) -> BinaryIO:
-    return cast(BinaryIO, io.BufferedReader(Bounded(stream, limits.unpacked_bytes), 1 << 16))
 
 
 class TooMuch(OSError):

@@ -153,9 +153,21 @@ def _text(lines: files.Lines, head: bytes, context: Context) -> Iterator[Importe
     yield from log.close()
 
 
+_MARKS: Mapping[bytes, str] = {
+    b"PK\x03\x04": "an archive inside an archive",
+    b"\x28\xb5\x2f\xfd": "packed with zstd, which is not unpacked here",
+    b"7z\xbc\xaf": "packed with 7z, which is not unpacked here",
+    b"\xff\xfe": "UTF-16: write it as UTF-8",
+    b"\xfe\xff": "UTF-16: write it as UTF-8",
+}
+
+
 def _reason(head: bytes, words: str) -> str:
     if not head:
         return "empty"
+    for mark, why in _MARKS.items():
+        if head.startswith(mark):
+            return why
     if b"\x00" in head:
         return "not text"
     if words.startswith("interactions:"):

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from capataz.events.facts import JSON
 
+LEFT = 5
+"""How many files that are left alone for one reason are named."""
 NOTES = 200
 """How many notes are kept word for word; the rest are only counted."""
 
@@ -52,6 +54,8 @@ class Report:
     """Lines and files that could not be read."""
     skipped: Counter[str] = field(default_factory=Counter[str])
     """Files left alone, by reason."""
+    left_alone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Names of the first `LEFT` of them, by reason."""
     notes: list[Note] = field(default_factory=list[Note])
 
     def bad(self, file: str, line: int, why: str) -> None:
@@ -60,8 +64,9 @@ class Report:
         self._note(file, line, why)
 
     def skip(self, file: str, why: str) -> None:
-        """Count a file that holds nothing for us."""
+        """Count a file that holds nothing for us, and name it while there are few."""
         self.skipped[why] += 1
+        self._leave(why, [file])
 
     def warn(self, file: str, line: int, why: str) -> None:
         """Remember something that was read but not wholly."""
@@ -73,6 +78,8 @@ class Report:
         self.runs.update(other.runs)
         self.broken += other.broken
         self.skipped.update(other.skipped)
+        for why, files in other.left_alone.items():
+            self._leave(why, files)
         self.notes = sorted([*self.notes, *other.notes], key=lambda note: (note.file, note.line))[:NOTES]
 
     def as_json(self) -> dict[str, JSON]:
@@ -82,8 +89,12 @@ class Report:
             "runs": dict(self.runs),
             "broken": self.broken,
             "skipped": dict(self.skipped),
+            "left_alone": {why: list[JSON](files) for why, files in self.left_alone.items()},
             "notes": [str(note) for note in self.notes],
         }
+
+    def _leave(self, why: str, files: list[str]) -> None:
+        self.left_alone[why] = sorted([*self.left_alone.get(why, ()), *files])[:LEFT]
 
     def _note(self, file: str, line: int, why: str) -> None:
         if len(self.notes) < NOTES:

@@ -71,13 +71,17 @@ class Case:
         return self.group == "recovered"
 
 
+_MARK = b"\xef\xbb\xbf"
+"""What some editors write in front of UTF-8."""
+
+
 def read_cases(text: bytes, where: str) -> list[Case]:
     """The cases of one file: a JSON list, or an object that holds one under `cases`.
 
     Raises `Misuse` that names every mistake of the file (the first ten in full), with case and field.
     """
     try:
-        held = orjson.loads(text)
+        held = orjson.loads(text.removeprefix(_MARK))
     except orjson.JSONDecodeError as error:
         raise Misuse(f"{where} is not JSON: {error}") from error
     listed = cast(_Object, held).get("cases") if isinstance(held, dict) else held
@@ -92,10 +96,10 @@ def read_cases(text: bytes, where: str) -> list[Case]:
 
 def holds_cases(text: bytes) -> bool:
     """Whether this is meant to be a file of cases: broken JSON is, prose and lists of other things are not."""
-    if text.lstrip()[:1] not in (b"[", b"{"):
+    if text.removeprefix(_MARK).lstrip()[:1] not in (b"[", b"{"):
         return False
     try:
-        held = orjson.loads(text)
+        held = orjson.loads(text.removeprefix(_MARK))
     except orjson.JSONDecodeError:
         return True
     listed = cast(_Object, held).get("cases") if isinstance(held, dict) else held
