@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from capataz.app import App
+from capataz.events.facts import Event, RunStarted
 from capataz.runtime.inbox import read_waiting
 from capataz.web.openapi import OPERATIONS, document
 from tests.web.conftest import ASKING, GOOD, Shop
@@ -71,6 +72,44 @@ def test_a_queued_run_is_called_off_once(client: TestClient) -> None:
     assert client.post(f"/api/v1/runs/{run}/cancel", json={}).status_code == 202
     told = client.get(f"/api/v1/runs/{run}").json()
     assert (told["status"], told["outcome"], told["reason"]) == ("ended", "aborted", "cancelled")
+
+
+def test_a_run_that_no_worker_has_begun_is_followed_from_the_start(client: TestClient, app: App, shop: Shop) -> None:
+    run = submitted(client).json()["run"]
+    assert client.get(f"/api/v1/runs/{run}/events").json() == {"run": run, "events": [], "next": None}
+    page = client.get(f"/runs/{run}").text
+    assert "It waits in the queue" in page
+    assert "Call it off" in page
+    thread = threading.Timer(0.5, work, args=(app, shop))
+    thread.start()
+    stream = client.get(f"/api/v1/runs/{run}/events", headers={"accept": "text/event-stream"}).text
+    thread.join(30)
+    assert "event: RunStarted" in stream
+    assert stream.rstrip().endswith("data: {}")
+    assert "Call it off" not in client.get(f"/runs/{run}").text
+
+
+def test_why_a_run_is_called_off_is_kept_and_shown(client: TestClient) -> None:
+    run = submitted(client).json()["run"]
+    assert client.post(f"/api/v1/runs/{run}/cancel", json={"reason": "asked twice"}).status_code == 202
+    assert client.get(f"/api/v1/runs/{run}").json()["detail"] == "called off by local: asked twice"
+    assert "asked twice" in client.get(f"/runs/{run}").text
+    ended = client.get(f"/api/v1/runs/{run}/events", headers={"accept": "text/event-stream"}).text
+    assert ended.startswith("id: -1\nevent: end")
+    assert client.get("/api/v1/runs/nothing/events").status_code == 404
+
+
+def test_a_run_nobody_submitted_is_not_offered_to_be_called_off(client: TestClient, app: App) -> None:
+    async def begin() -> None:
+        async with App(app.store_url) as own:
+            await own.store.append(
+                await own.store.claim("by-hand", "me"), 0, [Event(0, 1.0, RunStarted("by-hand", "a", "t"))]
+            )
+
+    asyncio.run(begin())
+    page = client.get("/runs/by-hand").text
+    assert "It has not ended" in page
+    assert "Call it off" not in page
 
 
 def test_an_answer_resumes_what_waits(client: TestClient, app: App, record: Record) -> None:

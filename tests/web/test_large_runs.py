@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -74,3 +75,26 @@ async def test_a_run_of_thirty_thousand_events_opens_at_once_and_small(tmp_path:
             assert len(page.content) < 300_000
         assert (time.process_time() - began) / 4 < 0.7
         assert "@example.com" not in page.text
+
+
+async def test_a_turn_of_thousands_of_calls_is_shown_in_parts_and_each_event_is_found(tmp_path: Path) -> None:
+    """A runtime whose model calls are not recorded has all its tools in one turn."""
+    calls = tuple(Call(1, n, f"c{n}", "find_order", {"order": f"W-{n}"}, "read") for n in range(8_000))
+    facts: list[Fact] = [RunStarted("wide", "support", "Go on"), ModelReplied(1, 0, "", calls, "calls", Usage(10, 3))]
+    facts += [ToolFinished(call, f"found {call.position}") for call in calls]
+    facts.append(VerdictGiven("nudge", "repeating", "identical", "i", (5_002,), 1, "Again.", "Stop."))
+    store = SqliteStore(tmp_path / "log.db")
+    events = [Event(seq, 1_780_000_000.0 + seq, fact) for seq, fact in enumerate(facts)]
+    await store.append(await store.claim("wide", "me"), 0, events)
+    await store.close()
+    with TestClient(build(site_for(App(f"sqlite:///{tmp_path}/log.db"))), base_url="http://127.0.0.1") as client:
+        first = client.get("/runs/wide").text
+        assert len(first) < 300_000
+        assert 'id="c1-0"' in first
+        assert "earlier in turn 1" not in first
+        [later] = re.findall(r'href="(/runs/wide\?event=\d+)#[^"]+">later in turn 1', first)
+        second = client.get(later).text
+        assert 'id="c1-0"' not in second
+        assert "earlier in turn 1" in second
+        assert 'id="c1-5000"' in client.get("/runs/wide?event=5002").text
+        assert 'id="v1"' in client.get("/runs/wide/verdicts/1").text

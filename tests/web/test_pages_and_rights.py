@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from capataz import Agent, tool
 from capataz.app import App
 from capataz.events.facts import RunStarted
 from capataz.lens.masked import Shower
@@ -19,6 +20,7 @@ from capataz.mistakes import Misuse
 from capataz.models.hosts import is_loopback
 from capataz.privacy.mask import Mask
 from capataz.runtime.inbox import read_waiting
+from capataz.testing.scripted import ScriptedModel, calls
 from capataz.web.tokens import read_tokens
 from tests.web.conftest import ASKING, CANARY, GOOD, HOSTILE, KEY, LOOPING, Shop, as_caller, mark_of, tokens
 
@@ -153,6 +155,31 @@ def test_masked_arguments_that_are_left_alone_stay_what_they_were(
     assert good.status_code == 303
     last = asyncio.run(app.store.read(run))[-1].fact
     assert getattr(last, "arguments", None) == {"order": "W-10", "mail": CANARY}
+
+
+def test_a_call_that_reads_the_other_way_round_is_shown_as_it_is_and_corrected_exactly(
+    client: TestClient, app: App
+) -> None:
+    """Nobody approves what a mark of direction makes of it."""
+
+    @tool(kind="write", approve=True)
+    def pay(to: str, cents: int) -> str:
+        """Pay."""
+        return f"paid {to}"
+
+    turned = "W-\u202e001\u2066"
+    agent = Agent("clerk \u202e", ScriptedModel(calls(("pay", {"to": turned, "cents": 5}))), [pay])
+    run = app.run(agent, f"Pay {turned}").run
+    for page in ("/", "/inbox", f"/runs/{run}", f"/inbox/{run}", f"/runs/{run}/page"):
+        shown = client.get(page).text
+        assert "W-\ufffd001" in shown
+        assert not set(shown) & set("\u202e\u2066"), page
+    asking = client.get(f"/inbox/{run}").text
+    [shown] = re.findall(r'<textarea name="arguments"[^>]*>(.*?)</textarea>', asking, re.S)
+    form = {"mark": mark_of(asking), "action": "correct", "arguments": html.unescape(shown)}
+    client.post(f"/inbox/{run}", data=form)
+    last = asyncio.run(app.store.read(run))[-1].fact
+    assert getattr(last, "arguments", None) == {"to": turned, "cents": 5}
 
 
 @pytest.mark.parametrize("action", ["reject", "abort"])

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from capataz.events.facts import JSON, Event, RunEnded, RunEscalated, VerdictGiven, WaitEnded
 from capataz.lens.trace import CallView, Trace, TurnView
-from capataz.lens.words import Line, Tone, called, duration, line, said, short, spent, tone_of
+from capataz.lens.words import Line, Tone, called, duration, harmless, line, said, short, spent, tone_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,12 +63,7 @@ def styled(text: str, tone: Tone = "plain", *, bold: bool = False) -> Text:
     """Plain text with the colour of a tone. Never markup: what a model wrote cannot colour anything."""
     style = STYLES[tone]
     shown = text.encode("utf-8", "replace").decode()
-    return Text(_harmless(shown), style=f"bold {style}" if bold else style)
-
-
-def _harmless(text: str) -> str:
-    """Without control characters: text of a model must not steer a terminal."""
-    return "".join(c if c in "\n\t" or (ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0) else "�" for c in text)
+    return Text(harmless(shown).replace("\r", "�"), style=f"bold {style}" if bold else style)
 
 
 def fact_text(said_of: Line, *, bold: bool = False) -> Text:

@@ -1,9 +1,11 @@
-"""The pages' templates: everything is escaped, a name that is not given is an error."""
+"""The pages' templates: everything is escaped, no text turns what stands around it, a name not given is an error."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
+
+from capataz.lens.words import harmless
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -17,9 +19,18 @@ def environment(package: str, folder: str) -> Environment:
         loader=PackageLoader(package, folder),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_plain,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _plain(value: object) -> object:
+    """What a template puts out: markup stays markup."""
+    if not isinstance(value, str):
+        return value
+    shown = harmless(value)
+    return value if shown == value else type(value)(shown)
 
 
 @cache

@@ -73,6 +73,8 @@ _OUTCOMES: Mapping[str, Tone] = {
     "escalated": "warn",
     "aborted": "bad",
 }
+_STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tab and ends of lines, and what turns the direction of all text behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,24 @@ def said(value: JSON, *, quoted: bool = False) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # integers beyond 64 bits, unpaired surrogates
         return json.dumps(value)
+
+
+def harmless(text: str) -> str:
+    """Text that steers neither a terminal nor what stands around it: nobody approves what reads the other way round.
+
+    >>> harmless("pay \u202e001 to me")
+    'pay �001 to me'
+    """
+    return _STEERING.sub("�", text)
+
+
+def spelled(text: str) -> str:
+    r"""JSON text with such characters in the way JSON writes them: it means the same.
+
+    >>> spelled('{"to": "\u202e"}')
+    '{"to": "\\u202e"}'
+    """
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def short(text: str, limit: int) -> str:

@@ -36,7 +36,8 @@ from capataz.web.tokens import Caller
 from capataz.web.wanted import LARGEST, Answer, Cancel, ForkAsked, Submit, Unfit, body, integer, real, word
 
 Handler = Callable[[Request], Awaitable[Response]]
-BUSY = ("queued", "parked", "claimed")
+OVER = ("cancelled", "dead")
+"""States in which a run that was never begun never will be."""
 
 
 def reply(value: JSON, status: int = 200, **headers: str) -> Response:
@@ -109,18 +110,18 @@ async def run(request: Request) -> Response:
     """How a run stands, also one that no worker has begun yet."""
     site, caller = site_of(request), caller_of(request)
     named = str(request.path_params["run"])
-    row = await site.queue.look(named) if site.queue is not None else None
+    row = await site.job(named, caller)
     try:
         book = await site.books.get(named, caller)
     except NotFound:
-        if row is None or not await site.books.may_see(caller, named, None):
+        if row is None:
             raise
         return reply(_unbegun(site, row))
     return reply(summary(site, book, row))
 
 
 def _unbegun(site: Site, row: JobRow) -> JSON:
-    over = row.state in ("cancelled", "dead")
+    over = row.state in OVER
     return {
         "run": row.job.run,
         "agent": row.job.agent,
@@ -173,12 +174,18 @@ async def trace(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """The facts of a run, a page at a time; as server-sent events where that is what is accepted."""
-    site, book = site_of(request), await book_of(request)
+    site, caller, named = site_of(request), caller_of(request), str(request.path_params["run"])
     after = integer(request, "after", -1, -1, LARGEST)
+    try:
+        book = await book_of(request)
+    except NotFound:
+        if await site.job(named, caller) is None:
+            raise
+        book = Book(named)
     if "text/event-stream" in request.headers.get("accept", ""):
         seen = request.headers.get("last-event-id", "")
         after = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 16 else after
-        stream = _follow(site, caller_of(request), book.run, after)
+        stream = _follow(site, caller, book.run, after)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
     limit = integer(request, "limit", 200, 1, 1000)
     start = after + 1 - (book.events[0].seq if book.events else 0)
@@ -191,7 +198,7 @@ async def events(request: Request) -> Response:
 async def _follow(site: Site, caller: Caller, run: str, after: int) -> AsyncIterator[bytes]:
     until, waited = site.clock.now() + site.patience, 0.0
     while site.clock.now() < until:
-        book = await site.books.get(run, caller)
+        book, over = await _begun(site, caller, run)
         start = after + 1 - (book.events[0].seq if book.events else 0)
         news = book.events[max(0, start) :]
         for event in news:
@@ -199,7 +206,7 @@ async def _follow(site: Site, caller: Caller, run: str, after: int) -> AsyncIter
             name = type(event.fact).__name__
             yield f"id: {event.seq}\nevent: {name}\ndata: ".encode() + to_line(shown).strip() + b"\n\n"
             after = event.seq
-        if book.tree.status != "running":
+        if over:
             yield f"id: {after}\nevent: end\ndata: {{}}\n\n".encode()
             return
         waited = 0.0 if news else waited + site.pace
@@ -209,14 +216,25 @@ async def _follow(site: Site, caller: Caller, run: str, after: int) -> AsyncIter
         await asyncio.sleep(site.pace)
 
 
+async def _begun(site: Site, caller: Caller, run: str) -> tuple[Book, bool]:
+    """A run that is followed, empty while it is only in the queue; and whether no more is to come."""
+    try:
+        book = await site.books.get(run, caller)
+    except NotFound:
+        row = await site.job(run, caller)
+        if row is None:
+            raise
+        return Book(run), row.state in OVER
+    return book, book.tree.status != "running"
+
+
 async def cancel(request: Request) -> Response:
     site, caller = site_of(request), require(request, "operate")
-    await body(request, Cancel)
-    named = str(request.path_params["run"])
-    if not await site.books.may_see(caller, named, None) or site.queue is None or await site.queue.look(named) is None:
+    wanted, named = await body(request, Cancel), str(request.path_params["run"])
+    if await site.job(named, caller) is None:
         await site.books.get(named, caller)
     try:
-        await call_off(site, caller, named)
+        await call_off(site, caller, named, wanted.reason)
     except Misuse as error:
         return problem(409, "There is nothing to call off", str(error))
     return reply({"run": named, "ordered": True}, 202)

@@ -190,11 +190,12 @@ async def cancel(request: Request) -> Response:
     return RedirectResponse(path("runs", run), 303)
 
 
-async def call_off(site: Site, caller: Caller, run: str) -> None:
+async def call_off(site: Site, caller: Caller, run: str, why: str = "") -> None:
     """Order the end of a submitted run. Raises `Misuse` where there is nothing to end."""
     if not await site.books.may_see(caller, run, None):
         await site.books.get(run, caller)
-    if site.engine is None or not await site.engine.cancel(run, f"called off by {caller.name}"):
+    reason = f"called off by {caller.name}" + (f": {why}" if why else "")
+    if site.engine is None or not await site.engine.cancel(run, reason):
         raise Misuse(f"run {run} is not in the queue: only submitted runs that are not over can be called off")
 
 

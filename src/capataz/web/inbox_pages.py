@@ -16,7 +16,7 @@ from capataz.mistakes import Misuse, NotFound
 from capataz.runtime.inbox import Waiting, answer, as_json, read_waiting
 from capataz.runtime.supervise import Decision
 from capataz.web.gate import caller_of, require
-from capataz.web.render import page, path
+from capataz.web.render import page, path, readable
 from capataz.web.run_pages import listed
 from capataz.web.shown import Shower
 from capataz.web.site import Site, site_of
@@ -98,7 +98,7 @@ async def item(request: Request) -> Response:
 def _item(request: Request, site: Site, found: Waiting, wrong: str = "", status: int = 200) -> Response:
     shown = told(found, site.shower)
     asked = cast("dict[str, JSON] | None", shown["approval"])
-    arguments = orjson.dumps(asked["arguments"], option=orjson.OPT_INDENT_2).decode() if asked else ""
+    arguments = readable(asked["arguments"]) if asked else ""
     masked = found.call is not None and asked is not None and asked["arguments"] != _arguments(found.call)
     return page(request, "wait.html", status, item=shown, arguments=arguments, masked_arguments=masked, wrong=wrong)
 

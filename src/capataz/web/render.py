@@ -98,7 +98,7 @@ def readable(value: JSON) -> str:
     if isinstance(value, str):
         return value
     try:
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+        return words.spelled(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
     except TypeError:  # integers beyond 64 bits, unpaired surrogates
         return words.said(value)
 

@@ -19,7 +19,7 @@ from capataz.ports import RunRow
 from capataz.web.books import Book
 from capataz.web.gate import Refused, caller_of
 from capataz.web.render import html, page, path, query, readable
-from capataz.web.shown import masked_row
+from capataz.web.shown import masked_job, masked_row
 from capataz.web.site import Site, site_of
 from capataz.web.tokens import Caller
 from capataz.web.views import PER_PAGE, Head, TurnPage, head, turn_pages
@@ -89,17 +89,26 @@ def number(text: str | None) -> float | None:
 
 async def run(request: Request) -> Response:
     """One run: why it ended on top, then its turns, a page at a time."""
-    site, book = site_of(request), await book_of(request)
+    site, caller, named = site_of(request), caller_of(request), str(request.path_params["run"])
+    job = await site.job(named, caller)
+    try:
+        book = await book_of(request)
+    except NotFound:
+        if job is None:
+            raise
+        return page(request, "queued.html", run=named, job=masked_job(site.shower, job))
     shown = head(book, site.shower, site.clock.now())
     first = _first(request, book)
-    turns = turn_pages(book, site.shower, first)
+    at = number(request.query_params.get("event"))
+    turns = turn_pages(book, site.shower, first, at=None if at is None else int(at))
     opening = site.shower.trace(book.opening()).opening if first == 0 else []
     return page(
         request,
         "run.html",
         **_context(book, shown, turns, first),
         opening=opening,
-        can_fork=caller_of(request).may("operate"),
+        can_fork=caller.may("operate"),
+        can_cancel=caller.may("operate") and job is not None,
     )
 
 
@@ -226,7 +235,7 @@ def _changes(site: Site, book: Book, after: int) -> list[bytes]:
     last = book.events[-1].seq
     since = max(0, (book.turn_of(after) or 0), len(book.firsts) - PER_PAGE)
     parts = [_head(site, book)]
-    for turn in turn_pages(book, site.shower, since):
+    for turn in turn_pages(book, site.shower, since, at=last):
         parts.append(sse("turn", html("turn.html", turn=turn, run=book.run, can_fork=False), last, turn.index))
     return parts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from capataz.lens.masked import Shower as Shower
-from capataz.ports import RunRow
+from capataz.ports import JobRow, RunRow
 
 LONGEST = 4_000
 """Characters of one text on a page, before one asks for all of it."""
@@ -14,6 +14,11 @@ LONGEST = 4_000
 def masked_row(shower: Shower, row: RunRow) -> RunRow:
     """A line of the list of runs, as it may be shown."""
     return replace(row, task=shower.text(row.task), reason=shower.text(row.reason))
+
+
+def masked_job(shower: Shower, row: JobRow) -> JobRow:
+    """A job of the queue, as it may be shown."""
+    return replace(row, job=replace(row.job, task=shower.text(row.job.task)), reason=shower.text(row.reason))
 
 
 def clip(text: str, most: int = LONGEST) -> str:

@@ -13,14 +13,14 @@ from capataz.agent import Agent
 from capataz.app import App
 from capataz.lens.alerts_rules import Rule, default_rules
 from capataz.mistakes import Misuse
-from capataz.ports import Clock, Engine, Queue, Store
+from capataz.ports import Clock, Engine, JobRow, Queue, Store
 from capataz.privacy.mask import Mask
 from capataz.runtime.handle import engine_of, queue_of
 from capataz.runtime.world import RealClock
 from capataz.web.books import Books
 from capataz.web.gate import Gate
 from capataz.web.shown import Shower
-from capataz.web.tokens import Tokens
+from capataz.web.tokens import Caller, Tokens
 
 if TYPE_CHECKING:
     from capataz.web.receiver import Receiver
@@ -61,6 +61,11 @@ class Site:
             return False
         now = self.clock.now()
         return any(worker.until > now for worker in await self.queue.workers())
+
+    async def job(self, run: str, caller: Caller) -> JobRow | None:
+        """What the queue says of a run; None where it knows none, or none of the caller's."""
+        row = await self.queue.look(run) if self.queue is not None else None
+        return row if row is not None and await self.books.may_see(caller, run, None) else None
 
     def work(self, job: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Do something beside the requests; it is ended with the server."""

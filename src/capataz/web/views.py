@@ -36,6 +36,8 @@ PER_PAGE = 20
 MOST_VERDICTS = 20
 MOST_ACTS = 8
 MOST_SIGNALS = 20
+MOST_ENTRIES = 60
+"""Of one turn on a page: a runtime whose model calls are not recorded has all its tools in one turn."""
 LONG = Deadlines().total
 """Seconds without news after which a run that has not ended is shown as one to look at."""
 STRIP = 400
@@ -119,6 +121,11 @@ class Entry:
     fact: VerdictGiven | None = None
     number: int = 0
 
+    @property
+    def found_by(self) -> int:
+        """The event by which just this entry is found: a call's first is that of the reply which asked for it."""
+        return self.call.seqs[-1] if self.call is not None and self.call.seqs else self.seq
+
 
 @dataclass(frozen=True, slots=True)
 class TurnPage:
@@ -131,6 +138,10 @@ class TurnPage:
     grown: int | None
     news: tuple[str, ...]
     entries: tuple[Entry, ...] = field(default=())
+    earlier: Entry | None = None
+    later: Entry | None = None
+    """Where the entries before and behind those shown begin, when the turn has more than fit."""
+    of: int = 0
 
     @property
     def title(self) -> str:
@@ -299,15 +310,19 @@ def anchor(book: Book, seq: int) -> str:
     return f"e{seq}" if view is None else f"c{view.call.turn}-{view.call.position}"
 
 
-def turn_pages(book: Book, shower: Shower, first: int, count: int = PER_PAGE) -> list[TurnPage]:
-    """The turns from this index, masked."""
+def turn_pages(book: Book, shower: Shower, first: int, count: int = PER_PAGE, at: int | None = None) -> list[TurnPage]:
+    """The turns from this index, masked. Of a long one the part with the event `at`, else its beginning."""
     proofs = Proofs.read(book)
     numbers = {event.seq: number for number, event in enumerate(book.verdicts, 1)}
     last = min(first + count, len(book.firsts))
-    return [_turn(book, shower, index, proofs, numbers) for index in range(max(first, 0), last)]
+    sought = None if at is None else book.turn_of(at)
+    return [
+        _turn(book, shower, index, proofs, numbers, at if index == sought else None)
+        for index in range(max(first, 0), last)
+    ]
 
 
-def _turn(book: Book, shower: Shower, index: int, proofs: Proofs, numbers: dict[int, int]) -> TurnPage:
+def _turn(book: Book, shower: Shower, index: int, proofs: Proofs, numbers: dict[int, int], at: int | None) -> TurnPage:
     kept = shower.trace(book.turn(index)).turns
     shape = book.tree.turns[index]
     view = kept[0] if kept else shape
@@ -316,6 +331,11 @@ def _turn(book: Book, shower: Shower, index: int, proofs: Proofs, numbers: dict[
     grown = None
     if before is not None and before.reply is not None and view.reply is not None:
         grown = view.reply.usage.input - before.reply.usage.input
+    entries = _entries(view, proofs, numbers)
+    sought = "" if at is None else anchor(book, at)
+    place = next((n for n, entry in enumerate(entries) if entry.anchor == sought or entry.seq == at), 0)
+    begin = place - place % MOST_ENTRIES
+    end = begin + MOST_ENTRIES
     return TurnPage(
         index,
         view,
@@ -323,7 +343,10 @@ def _turn(book: Book, shower: Shower, index: int, proofs: Proofs, numbers: dict[
         max(0.0, shape.started_at - book.tree.started_at),
         grown,
         _news(before),
-        tuple(_entries(view, proofs, numbers)),
+        tuple(entries[begin:end]),
+        entries[begin - MOST_ENTRIES] if begin else None,
+        entries[end] if end < len(entries) else None,
+        len(entries),
     )
 
 
