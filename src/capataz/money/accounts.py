@@ -27,6 +27,11 @@ GRAIN = Decimal("1e-10")
 """The unit money is counted in: one ten-billionth of a dollar, so that sums are exact."""
 
 
+def _plain(name: str) -> str:
+    """The name as a part of an account's, in which a slash parts the tenant from the user."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
 def _is_amount(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and type(value) is not bool and isfinite(value) and value >= 0
 
@@ -76,8 +81,14 @@ class Payer:
 
     @property
     def person(self) -> str:
-        """The user's account: users of two tenants are two, whatever they are called."""
-        return f"{self.tenant}/{self.user}" if self.tenant and self.user else self.user
+        """The user's account: users of two tenants are two, whatever they are called.
+
+        >>> Payer("r", "a", "acme", "ana/1").person, Payer("r", "a", "acme/ana", "1").person
+        ('acme/ana/1', 'acme%2Fana/1')
+        """
+        if not self.user:
+            return ""
+        return f"{_plain(self.tenant)}/{self.user}" if self.tenant else _plain(self.user)
 
     def accounts(self) -> tuple[tuple[str, str], ...]:
         """(kind, name) of every account this is booked to."""
@@ -125,7 +136,8 @@ class Refusal:
 class Spent:
     """A line of `capataz spend`: tokens as the providers count them, cached and reasoning ones included in the sums.
 
-    `guessed` calls were charged as reserved, because their end is not known; `over` calls used more than was reserved.
+    `guessed` calls were charged as reserved, because their end or their usage is not known; `over` calls used more than
+    was reserved.
     """
 
     name: str
@@ -218,7 +230,9 @@ def refusal(limit: Limit, balance: Balance, wanted: Reservation) -> Refusal | No
     if limit.tokens is not None and balance.tokens + balance.held_tokens + wanted.tokens > limit.tokens:
         used = _amounts(f"{limit.tokens:,} tokens", f"{balance.tokens:,}", f"{balance.held_tokens:,}")
         return Refusal(
-            reason, f"{_plan(limit, wanted)} {used}; this call may use {wanted.tokens:,}; {_help(limit, wanted)}"
+            reason,
+            f"{_plan(limit, wanted)} {used}; this call may use {wanted.tokens:,}; "
+            f"{_help(limit, wanted, balance.tokens + wanted.tokens <= limit.tokens)}",
         )
     if limit.money is None:
         return None
@@ -228,7 +242,9 @@ def refusal(limit: Limit, balance: Balance, wanted: Reservation) -> Refusal | No
     if balance.money + balance.held_money + wanted.money > limit.money:
         used = _amounts(f"${limit.money:.2f}", f"${balance.money:.4f}", f"${balance.held_money:.4f}")
         return Refusal(
-            reason, f"{_plan(limit, wanted)} {used}; this call may cost ${wanted.money:.4f}; {_help(limit, wanted)}"
+            reason,
+            f"{_plan(limit, wanted)} {used}; this call may cost ${wanted.money:.4f}; "
+            f"{_help(limit, wanted, balance.money + wanted.money <= limit.money)}",
         )
     return None
 
@@ -245,11 +261,15 @@ def _amounts(limit: str, used: str, held: str) -> str:
     return f"{limit}: {used} spent, {held} reserved for calls under way"
 
 
-def _help(limit: Limit, wanted: Reservation) -> str:
+def _help(limit: Limit, wanted: Reservation, passing: bool) -> str:
+    """`passing` says that it is the calls under way that take the room: most of it comes back."""
+    first = "try again when they have ended, or " if passing else ""
     end = resets(limit.period, wanted.at)
     if end:
-        return f"resets at {end}"
-    return "a new run begins afresh" if limit.period == "run" else "a higher limit helps (capataz accounts set)"
+        return f"{first}resets at {end}"
+    return first + (
+        "a new run begins afresh" if limit.period == "run" else "a higher limit helps (capataz accounts set)"
+    )
 
 
 def merged(first: Sequence[Limit], second: Sequence[Limit]) -> list[Limit]:

@@ -158,7 +158,7 @@ def settled(connection: Database, facts: Iterable[tuple[str, Fact]]) -> list[Boo
     for held in sorted(connection.execute(taken, tuple(ends)).fetchall(), key=lambda held: -int(held[1])):
         end = ends.pop(str(held[0]), None)  # only the newest call of a run can be the one it speaks of
         if isinstance(end, ModelReplied):
-            rows += _booked(held, end.usage)
+            rows += _booked(held, end.usage if end.usage.reported else None)
         elif not isinstance(end, ModelCallFailed) or end.billed:
             rows += _booked(held, None)
     return rows

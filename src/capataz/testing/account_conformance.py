@@ -116,6 +116,7 @@ class AccountConformance:
             no = await desk.start("b", wanted(60), limit)
             assert no is not None
             assert "60 reserved" in no.words
+            assert "try again" in no.words
             await desk.end("a", replied(30, "0.01"))
             assert await desk.used() == (30, Decimal("0.01"))
             assert await desk.start("b", wanted(60), limit) is None
@@ -144,6 +145,21 @@ class AccountConformance:
             await desk.end("a", ModelCallFailed(1, 0, Fault("transient", "truncated", "x"), billed=True))
             (row,) = await desk.accounts.spent("tenant")
             assert (row.calls, row.tokens, row.money, row.guessed) == (1, 60, Decimal("0.10"), 1)
+
+    async def test_a_reply_that_reports_no_usage_is_charged_as_reserved(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as desk:
+            await desk.start("a", wanted(60))
+            await desk.end("a", ModelReplied(1, 0, "x", usage=Usage(2, 1, money=Decimal("0.01"), reported=False)))
+            (row,) = await desk.accounts.spent("tenant")
+            assert (row.calls, row.tokens, row.money, row.guessed) == (1, 60, Decimal("0.10"), 1)
+
+    async def test_users_are_kept_apart_whatever_they_are_called(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as desk:
+            people = (("a", "b/c"), ("a/b", "c"), ("", "a/b/c"), ("a%2Fb", "c"))
+            for n, (tenant, user) in enumerate(people):
+                await desk.start(f"r{n}", wanted(payer=Payer(f"r{n}", "clerk", tenant, user)))
+                await desk.end(f"r{n}", replied(1, "0"))
+            assert len(await desk.accounts.spent("user")) == len(people)
 
     async def test_a_run_that_ends_with_a_call_under_way_is_charged_as_reserved(self, tmp_path: Path) -> None:
         limit = Limit("tenant", "acme", "total", tokens=100)
