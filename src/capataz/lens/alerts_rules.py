@@ -114,6 +114,8 @@ def made(given: dict[str, Any], where: str) -> Rule:
     ways = [way for way in ("over", "under", "rises", "times") if values.get(way) is not None]
     if len(ways) != 1 or ways[0] not in _WAYS[judged]:
         raise Misuse(f"{where}: a rule on {metric} takes exactly one of {' or '.join(_WAYS[judged])}")
+    if judged == "share" and (values[ways[0]] > 1 or values.get("over") == 1):  # never passed: it would watch nothing
+        raise Misuse(f"{where}: {metric} is a share: {ways[0]} is between 0 and 1, 0.05 for 5 %")
     if values.get("tool") and metric != "tool_error_rate":
         raise Misuse(f"{where}: a tool can only be named for tool_error_rate")
     values.setdefault("window", _WINDOWS.get(judged, DAY))
