@@ -166,7 +166,8 @@ class App:
         described.check_task(agent.name, task)
         yard = self.yard()
         spec = await self._prepare(agent)
-        given = Task(task, task_type, conversation and named(conversation), tenant=tenant, user=user)
+        talk = None if conversation is None else named(conversation)
+        given = Task(task, task_type, talk, tenant=tenant, user=user)
         outcome = await launch(spec, given, replace(yard, on_event=on_event) if on_event else yard)
         return agent.read(outcome)
 

@@ -284,8 +284,13 @@ async def test_a_conversation_is_one_person_s_with_one_agent(store: MemoryStore 
                 await agent.arun("tell me", app=app, conversation="c", tenant=tenant, user=user)
         with pytest.raises(Misuse, match="with another agent"):
             await other.arun("tell me", app=app, conversation="c", tenant="acme", user="ana")
-        with pytest.raises(Misuse, match="1 to 200"):
-            await agent.arun("x", app=app, conversation=" ")
+        for name in ("", " ", "x" * 201):
+            with pytest.raises(Misuse, match="1 to 200"):
+                await agent.arun("x", app=app, conversation=name)
+            with pytest.raises(Misuse, match="1 to 200"):
+                await agent.asubmit("x", app=app, conversation=name)
+        with pytest.raises(Misuse, match="is text"):
+            await agent.arun("x", app=app, conversation=7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert len(model.requests) == 1
 
 

@@ -173,7 +173,7 @@ class Agent:
             raise Misuse(f"delay={delay!r}: give seconds, 0 or more")
         around = app.yard().around
         due = around.clock.now() + delay if delay else 0.0
-        talk = conversation and named(conversation)
+        talk = None if conversation is None else named(conversation)
         job = Job(around.chance.identity(), self.name, task, task_type, talk, tenant, priority, due, key, user)
         run = await app.engine.submit(job)
         if talk and run == job.run:  # the worker keeps it too: whichever comes first

@@ -41,8 +41,10 @@ def converses(conversation: str | None, parent: str | None) -> bool:
     return conversation is not None and parent is None
 
 
-def named(conversation: str) -> str:
-    """The name of a conversation, if it can be one."""
+def named(conversation: object) -> str:
+    """The name of a conversation, if it can be one. An empty one is a mistake, not the conversation of everybody."""
+    if not isinstance(conversation, str):
+        raise Misuse(f"conversation={conversation!r}: a name is text")
     if not conversation.strip() or len(conversation) > LONGEST_NAME:
         raise Misuse(f"conversation={conversation[:40]!r}: a name has 1 to {LONGEST_NAME} characters")
     return conversation
