@@ -131,6 +131,11 @@ def answered(client: TestClient, run: str, **fields: str) -> Any:
     return client.post(f"/inbox/{run}", data={"mark": mark, **fields}, follow_redirects=False)
 
 
+def said_on_top(page: str) -> str:
+    [word] = re.findall(r'<p class="outcome[^"]*">([a-z]+)', page)
+    return str(word)
+
+
 def waiting(app: App, run: str) -> Any:
     return read_waiting(asyncio.run(app.store.read(run)))
 
@@ -140,7 +145,9 @@ def test_an_approval_is_given_for_exactly_the_call_that_is_shown(client: TestCli
     digest = waiting(app, run).approval.digest
     assert answered(client, run, action="approve", digest="of-another").status_code == 422
     assert waiting(app, run) is not None
+    assert "waits for approval" in client.get(f"/runs/{run}").text
     assert answered(client, run, action="approve", digest=digest).status_code == 303
+    assert said_on_top(client.get(f"/runs/{run}").text) == "running"
     assert waiting(app, run) is None
 
 

@@ -79,6 +79,7 @@ async def decide(site: Site, caller: Caller, run: str, decision: Decision, diges
     await site.books.get(run, caller)
     who = f"{by} ({caller.name})" if by and by != caller.name else caller.name
     await answer(site.store, site.clock, run, decision, who, digest)
+    await site.books.get(run, caller, fresh=True)  # else the very next page would still say that it waits
     if site.engine is not None:
         await site.engine.wake(run)
 
