@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 
 from capataz.events.facts import Kind
 from capataz.ingest.shape import several
@@ -18,7 +19,7 @@ _READS = several(
     "xxd od hexdump cal host pstree compgen [ [[ strings nl sort uniq cut tr column awk gawk sed jq yq basename "
     "dirname realpath readlink test true false cd pushd popd dig nslookup ping lsof netstat ss getent locale seq "
     "expr bc tac rev fold fmt paste join comm nm objdump readelf ldd sqlite3-ro open goto scroll_up scroll_down "
-    "zcat xzcat bzcat"
+    "zcat xzcat bzcat squeue sacct sinfo qstat"
 )
 _SEARCHES = several("grep egrep fgrep zgrep rg ag ack find fd locate search_dir search_file find_file")
 _WAITS = frozenset({"sleep", "wait", "watch"})
@@ -34,6 +35,10 @@ _LOOKING = {
     "systemctl": frozenset(["status", "list-units", "show", "is-active"]),
     "conda": frozenset(["list", "info"]),
 }
+_NOUN_FIRST = several("gh glab aws gcloud az heroku doctl fly flyctl")
+_LOOKS = several("view list ls show status checks describe get diff logs info search watch wait")
+"""What tools that name the thing before the deed (`gh run view`, `aws ecs describe-services`) call looking."""
+_CURL_ACTS = ("-d", "-F", "-T", "-o", "-O", "--data", "--form", "--upload", "--output", "--remote-name", "--json")
 _PREFIXES = several("sudo env time timeout nohup command builtin exec nice stdbuf xargs then do else if while !")
 _SILENT = frozenset({"cd", "for", "done", "fi", "esac", "case", "in", ":", "export", "set", "local", "Q"})
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
@@ -102,11 +107,28 @@ def _part_kind(part: list[str]) -> Kind | None:
         return "write"
     if verb in _MESSAGES:
         return "message"
-    looking = _LOOKING.get(verb)
-    if looking is not None:
-        action = next((word for word in rest if not word.startswith("-")), "")
-        return "read" if action in looking else "exec"
-    return "read" if rest in (["--version"], ["--help"], ["-h"], ["-V"]) else "exec"
+    return "read" if _only_looks(verb, rest) else "exec"
+
+
+def _only_looks(verb: str, rest: list[str]) -> bool:
+    """Whether a tool that can do many things is asked to look."""
+    if verb in _NOUN_FIRST:
+        named = list(takewhile(lambda word: not word.startswith("-"), rest))[1:3]
+        return any(word.split("-")[0] in _LOOKS for word in named)
+    if verb == "curl":
+        return not _curl_acts(rest)
+    if verb in _LOOKING:
+        return next((word for word in rest if not word.startswith("-")), "") in _LOOKING[verb]
+    return rest in (["--version"], ["--help"], ["-h"], ["-V"])
+
+
+def _curl_acts(rest: list[str]) -> bool:
+    """Whether a `curl` sends or keeps something, and does not only look."""
+    asks = [word for at, word in enumerate(rest) if at and rest[at - 1] in ("-X", "--request")]
+    asks += [word[2:] for word in rest if word.startswith("-X") and len(word) > 2]
+    return any(word.upper() not in ("GET", "HEAD") for word in asks) or any(
+        word.startswith(_CURL_ACTS) and rest[at + 1 : at + 2] != ["/dev/null"] for at, word in enumerate(rest)
+    )
 
 
 def _find_acts(rest: list[str]) -> bool:

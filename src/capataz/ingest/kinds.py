@@ -29,24 +29,36 @@ class Guess:
 
 
 _WORDS: Mapping[Kind, frozenset[str]] = {
-    "poll": frozenset({"poll", "wait", "sleep", "status", "progress", "await", "monitor", "heartbeat"}),
+    "poll": frozenset({"poll", "wait", "sleep", "status", "progress", "await", "monitor", "heartbeat"})
+    | several("esperar aguardar attendre warten aspettare"),
     "message": several(
         "send reply forward notify message email sms say tell respond ask answer announce post comment submit "
-        "finish finished final handoff escalate chat call"
+        "finish finished final handoff escalate chat call "
+        "enviar mandar responder avisar notificar escalar envoyer repondre senden antworten inviare rispondere"
     ),
-    "search": several("search find grep glob query lookup locate rg discover retrieve match seek"),
+    "search": several(
+        "search find grep glob query lookup locate rg discover retrieve match seek "
+        "buscar busca cercar rechercher chercher suchen suche cercare procurar pesquisar"
+    ),
     "read": several(
         "read get list view show fetch describe open load cat ls look inspect check count browse think scroll "
         "goto calculate compute total history info information details detail preview diff head tail stat "
         "validate verify explain select analyze analyse summarize summarise translate classify extract parse "
-        "average"
+        "average "
+        "consultar obtener leer listar ver mostrar comprobar revisar obtenir llegir llistar veure lire afficher "
+        "consulter lesen zeigen holen abrufen anzeigen pruefen obter ler leggere mostrare elencare ottenere"
     ),
     "write": several(
         "create update delete add remove edit write insert set cancel book modify exchange return transfer refund "
         "pay move rename upload save put patch schedule assign apply approve reject close order buy purchase "
         "replace todo append drop merge commit push publish register subscribe reserve charge withdraw deposit "
         "undo mark plot grant revoke enable disable archive restore reset store memorize remember upsert change "
-        "copy"
+        "copy "
+        "crear actualizar borrar eliminar anular cancelar reservar pagar reembolsar guardar modificar cambiar "
+        "asignar agregar actualitzar esborrar reemborsar desar canviar afegir creer supprimer annuler reserver payer "
+        "rembourser ajouter enregistrer erstellen anlegen aktualisieren loeschen stornieren buchen bezahlen "
+        "erstatten speichern criar atualizar apagar excluir salvar adicionar alterar creare aggiornare eliminare "
+        "annullare prenotare pagare rimborsare salvare aggiungere modificare"
     ),
     "exec": several(
         "bash shell exec execute run python terminal command code computer click type browser deploy sandbox "
@@ -54,6 +66,8 @@ _WORDS: Mapping[Kind, frozenset[str]] = {
         "ipython jupyter repl delegate subagent"
     ),
 }
+_STATES = several("status progress estado estat statut stato zustand")
+"""To look at one of these is to ask how far something is."""
 _NAMED: Mapping[str, Kind] = {
     "bashoutput": "poll",
     "taskoutput": "poll",
@@ -181,7 +195,7 @@ def _by_name(tool: str) -> Kind | None:
     for word in found:
         kind = None if word in _NOUNS else _KIND_OF.get(word)
         if kind is not None:
-            return "poll" if kind == "read" and found[-1] in ("status", "progress") else kind
+            return "poll" if kind == "read" and found[-1] in _STATES else kind
     told = {_KIND_OF[word] for word in found if word in _KIND_OF}
     return next((kind for kind in _ORDER if kind in told), None)
 
