@@ -57,6 +57,10 @@ def kinds(mask: Mask, text: str) -> list[str]:
         (r'log: {"contrase\u00f1a": "Gat0Negre"}', r'log: {"contrase\u00f1a": "<PASSWORD>"}'),
         (r"log: to m\u00fcller@b\u00fccher.de, sent", "log: to <EMAIL>, sent"),
         (r'"{\"tel\\u00e8fon\": 612345678}"', r'"{\"tel\\u00e8fon\": \"<PHONE>\"}"'),
+        (
+            r"log: Ana \u003cana@example.com\u003e ?a=1\u0026tel=612345678",
+            r"log: Ana \u003c<EMAIL>\u003e ?a=1\u0026tel=<PHONE>",
+        ),
         ("contrase%C3%B1a=Gat0Negre&tel%c3%a8fon=612345678", "contrase%C3%B1a=<PASSWORD>&tel%c3%a8fon=<PHONE>"),
         ("?iban=ES91%202100%200418%204502%200005%201332", "?iban=<IBAN>"),
         ("?iban=ES91+2100+0418+4502+0005+1332&card=4111+1111+1111+1111", "?iban=<IBAN>&card=<CARD>"),
@@ -150,6 +154,8 @@ def test_json_in_ascii_comes_back_as_what_it_says(mask: Mask) -> None:
     shown = mask.text(text, known, foreign=True)
     assert json.loads(shown) == {"correu electrònic": "<EMAIL_1>", "més": "sí"}
     assert known.restore_value("<EMAIL_1>") == "núria@bücher.de"
+    glued = r"\u003cEMAIL_1\u003eana@example.com"
+    assert known.restore(mask.text(glued, known, foreign=True)) == glued
 
 
 def test_a_short_secret_counts_as_a_whole_word_only() -> None:

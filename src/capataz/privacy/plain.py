@@ -29,6 +29,8 @@ _ASCII = bytes(range(128))
 _ESCAPE = re.compile(r'\\[nrt"]')
 _LETTER = re.compile(r"\\+u(?P<code>[0-9A-Fa-f]{4})|%[Cc](?P<high>[23])%(?P<low>[89ABab][0-9A-Fa-f])")
 """A character as JSON without anything but ASCII writes it, or a letter of Western Europe in a URL."""
+_GUARDED = "<>&'=+"
+"""What Go and others escape for the sake of HTML."""
 _PERCENT = re.compile("%(?:2[0Bb]|3[AaDd])")
 _FORM = re.compile(r"=(?:\0\0\+)?(?P<value>[A-Za-z0-9]{1,12}(?:\+[A-Za-z0-9]{1,9}){1,9})(?!\w)")
 _FIELD = re.compile(r"[\w.\[\]-]{1,40}(?P<first>[?&])?")
@@ -106,11 +108,11 @@ def _spelled(text: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
 
 
 def _spelt(match: re.Match[str]) -> str:
-    """The letter of an escape; empty for what is better left: ASCII, and halves of a character."""
+    """The character of an escape; empty for what is better left: most of ASCII, and halves of a character."""
     if match["code"] is None:
         return bytes((0xC0 + int(match["high"], 16), int(match["low"], 16))).decode()
     code = int(match["code"], 16)
-    return "" if code < 0xA0 or 0xD800 <= code < 0xE000 else chr(code)
+    return "" if (code < 0xA0 and chr(code) not in _GUARDED) or 0xD800 <= code < 0xE000 else chr(code)
 
 
 def unquoted(text: str) -> str:
