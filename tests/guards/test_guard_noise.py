@@ -62,6 +62,10 @@ def test_meaning_is_a_difference(one: dict[str, JSON], other: dict[str, JSON]) -
         ("read", '[{"v": 1, "request_id": "q"}]', '[{"v": 1, "request_id": "r"}]'),
         ("read", [{"text": '{"v": 1, "uptime": 5}'}], [{"text": '{"v": 1, "uptime": 9}'}]),
         ("read", {"rate": 60.0}, {"rate": 60}),
+        ("poll", "En cola desde hace 3 minutos", "En cola desde hace 12 minutos"),
+        ("poll", "En cua des de fa 40 segons", "En cua des de fa 50 segons"),
+        ("poll", "En attente depuis 3 minutes", "En attente depuis 4 minutes"),
+        ("poll", "Wartet seit 30 Sekunden", "Wartet seit 60 Sekunden"),
     ],
 )
 def test_clocks_and_receipts_are_noise(kind: Kind, one: JSON, other: JSON) -> None:
@@ -81,6 +85,8 @@ def test_clocks_and_receipts_are_noise(kind: Kind, one: JSON, other: JSON) -> No
         ("write", {"open": 41.71}, {"open": 5.91}),
         ("write", {"slot": "10:00"}, {"slot": "11:00"}),
         ("read", "chunk_001", "chunk_002"),
+        ("poll", "Faltan 12 minutos", "Faltan 3 minutos"),
+        ("poll", "Noch 12 Minuten", "Noch 3 Minuten"),
     ],
 )
 def test_plain_figures_and_content_are_news(kind: Kind, one: JSON, other: JSON) -> None:

@@ -69,8 +69,14 @@ _HEX = re.compile(
     rb"|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{10,})(?![0-9A-Za-z])"
 )
 _BLOB = re.compile(rb"(?=[A-Za-z0-9+/_-]{0,60}?[A-Z])(?=[A-Za-z0-9+/_-]{0,60}?[a-z])[A-Za-z0-9+/_-]{40,}={0,2}")
-_SPAN = re.compile(rb"[0-9]+(?:\.[0-9]+)? ?(?:ms|us|ns|s|secs?|seconds?|m|mins?|minutes?)\b")
-_BEFORE_SPAN = (b" in ", b" for ", b"took ", b"took: ", b" after ", b"waited ", b"elapsed ")
+_SPAN = re.compile(
+    rb"[0-9]+(?:\.[0-9]+)? ?(?:ms|us|ns|s|secs?|seconds?|m|mins?|minutes?|segundos?|segons?|secondes?|secondi?"
+    rb"|[Ss]ekunden?|minutos?|minuts?|[Mm]inuten?|minut[io])\b"
+)
+_BEFORE_SPAN = (
+    *(b" in ", b" for ", b"took ", b"took: ", b" after ", b"waited ", b"elapsed "),
+    *(b" hace ", b" fa ", b" depuis ", b" seit ", b" da "),
+)
 _LABELLED = re.compile(
     rb"\b(?:request|req|ref|reference|trace|session|attempt|try|pid|rev|revision|correlation|conn|connection)"
     rb"(?:[ _-]?id)?[ :=#]{1,3}(?=[0-9a-f-]*[0-9])[0-9a-z-]+\b",
@@ -273,6 +279,11 @@ def _has_span(outline: str) -> bool:
         or "after 0" in outline
         or "waited 0" in outline
         or "elapsed 0" in outline
+        or "hace 0" in outline
+        or "fa 0" in outline
+        or "depuis 0" in outline
+        or "seit 0" in outline
+        or "da 0" in outline
     )
 
 
