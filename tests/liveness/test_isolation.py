@@ -18,6 +18,7 @@ import pytest
 from capataz import tool
 from capataz.events.facts import Call
 from capataz.mistakes import ToolMisuse
+from capataz.tools import group
 from capataz.tools.call import Used, use
 from capataz.tools.define import Tool
 from capataz.tools.isolate import HELD, run_command
@@ -225,3 +226,11 @@ async def test_a_command_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
         await run_command(["/no/such/command"], 1)
     assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_the_supervisor_imports_little_since_it_is_started_for_every_program() -> None:
+    look = "import sys; sys.path.append(sys.argv[1]); import supervisor; print(*sys.modules)"
+    command = [sys.executable, "-I", "-S", "-B", "-c", look, str(Path(group.__file__).parent)]
+    imported = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    assert "supervisor" in imported
+    assert imported.isdisjoint({"asyncio", "collections", "contextlib", "enum", "re", "signal", "subprocess", "typing"})

@@ -1,7 +1,8 @@
 """A small process between a worker and a program it runs: nothing the program has started outlives the two of them.
 
-It must not depend on anything but the standard library, since it is started as a file, without site packages, for
-every program: `supervisor.py LIFELINE NEWS DESCRIPTORS PROGRAM...`. On NEWS it writes how the program came to its end.
+It is started as a file, without site packages, for every program: so it must not depend on anything but the standard
+library, and of that on little, since what it imports is half of what it costs.
+`supervisor.py LIFELINE NEWS DESCRIPTORS PROGRAM...`: on NEWS it writes how the program came to its end.
 On LIFELINE it waits for a word: `g` lets go what has made itself independent of the program's group; the end of the
 file (the worker wants it so, or is dead) ends everything. On Linux whatever lost its parent becomes its child, so it
 also finds what has moved into a session of its own; elsewhere it only knows the group.
@@ -9,14 +10,18 @@ also finds what has moved into a session of its own; elsewhere it only knows the
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import select
-import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from types import FrameType
+    from typing import NoReturn
+else:
+    import _signal as signal  # without its enumerations
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LOOK = 1000
@@ -83,9 +88,11 @@ def _watch(child: int, worker: int, alive: int, news: int, woken: int) -> bytes:
         if woken in ready:
             os.read(woken, 4096)
         if not told and (status := _ended(child)) is not None:
-            with contextlib.suppress(BrokenPipeError):
-                os.write(news, b"ended %d\n" % status)
             told = True
+            try:  # noqa: SIM105 - `contextlib` costs more than all of this
+                os.write(news, b"ended %d\n" % status)
+            except BrokenPipeError:
+                pass
 
 
 def _ended(child: int) -> int | None:
@@ -99,12 +106,10 @@ def _ended(child: int) -> int | None:
 
 def _end(child: int, everything: bool) -> None:
     """Kill the child's group; with `everything`, what has left it too. Each death brings us the orphans of the dead."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
+    _kill(-child)
     while everything:
         for pid in _children():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            _kill(pid)
         try:
             os.waitpid(-1, 0)
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -113,13 +118,24 @@ def _end(child: int, everything: bool) -> None:
             return
 
 
+def _kill(pid: int) -> None:
+    """A process, or with a minus a group, if it is there and ours to kill."""
+    try:  # noqa: SIM105 - `contextlib` costs more than all of this
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
 def _children() -> list[int]:
     """Our own, where there is a /proc."""
     found: list[int] = []
     for name in os.listdir("/proc") if sys.platform == "linux" else ():
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat", "rb") as file:
-            if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
-                found.append(int(name))
+        try:
+            with open(f"/proc/{int(name)}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    found.append(int(name))
+        except (OSError, ValueError):
+            pass
     return found
 
 
