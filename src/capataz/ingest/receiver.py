@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import orjson
@@ -20,13 +20,13 @@ from capataz.events.plain import to_json
 from capataz.guards.catalogue import default_guards
 from capataz.guards.watch import Watch
 from capataz.ingest.build import Origin, RunBuilder
+from capataz.ingest.ended import Troubles
 from capataz.ingest.formats import span_attributes as said
 from capataz.ingest.formats.spans import NAME, Span, spans_of, told
 from capataz.ingest.shape import mapping, objects, pick, text
 from capataz.kernel.verdicts import judge
 from capataz.ports import KeptSpan
 
-NOT_CHECKED = "its own runtime ended it; whether it did what it says was not checked"
 _ID = re.compile(r"[0-9a-f]{1,64}")
 
 
@@ -121,25 +121,26 @@ def tell(run: str, spans: Sequence[Span], silent: float | None = None) -> list[E
     if not builder.agent and spans:
         builder.agent = text(spans[0].attributes.get("service.name"))
     told(builder, list(spans))
-    end = _end(builder, root, silent)
+    end = _end(root, silent)
     if end is not None:
         builder.end(end)
     imported = builder.finish()
-    return [] if imported is None else list(_watched(imported.events))
+    broken = sum(span.what == "agent" and bool(span.error) for span in spans)
+    return [] if imported is None else list(_watched(imported.events, Troubles(broken)))
 
 
-def _end(builder: RunBuilder, root: Span | None, silent: float | None) -> RunEnded | None:
+def _end(root: Span | None, silent: float | None) -> RunEnded | None:
     if root is not None and root.error:
         return RunEnded("aborted", "source-error", root.error)
     if root is not None:
-        return RunEnded("answered", "source-ended", NOT_CHECKED)
+        return RunEnded("answered", "source-ended")
     if silent is None:
         return None
     return RunEnded("partial", "no-end-seen", f"no span has come for {silent / 60:.0f} min, and its root never did")
 
 
-def _watched(events: Iterable[Event]) -> Iterator[Event]:
-    """The events with what the guards note among them, each note right behind what proves it."""
+def _watched(events: Iterable[Event], troubles: Troubles) -> Iterator[Event]:
+    """The events with what the guards note among them, each note right behind what proves it; the end weighs both."""
     watch = Watch(default_guards())
     state, heard, turn, seq = watch.start(), dict[tuple[str, str], int](), 0, -1
     answer = ""
@@ -148,8 +149,9 @@ def _watched(events: Iterable[Event]) -> Iterator[Event]:
         fact: Fact = event.fact
         if isinstance(fact, ModelReplied):
             turn, answer = fact.turn, fact.text or answer
-        elif isinstance(fact, RunEnded) and not fact.answer:
-            fact = RunEnded(fact.outcome, fact.reason, fact.detail, answer, turn or None)
+        elif isinstance(fact, RunEnded):
+            fact = troubles.weigh(replace(fact, answer=answer, answer_turn=turn or None))
+        troubles.take(fact)
         placed = Event(seq, event.at, fact)
         yield placed
         state, signals = watch.step(state, placed)
@@ -157,7 +159,9 @@ def _watched(events: Iterable[Event]) -> Iterator[Event]:
             if (signal.identity, signal.advice) not in heard and not isinstance(fact, RunEnded):
                 heard[signal.identity, signal.advice] = turn
                 seq += 1
-                yield Event(seq, event.at, judge(signal, {}, turn, "observe"))
+                note = Event(seq, event.at, judge(signal, {}, turn, "observe"))
+                troubles.take(note.fact)
+                yield note
 
 
 def noted(events: Iterable[Event]) -> int:

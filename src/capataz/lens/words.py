@@ -73,6 +73,8 @@ _OUTCOMES: Mapping[str, Tone] = {
     "escalated": "warn",
     "aborted": "bad",
 }
+_DOUBTS: Mapping[str, Tone] = {"no-action": "plain", "acts-failed": "warn", "noted": "warn"}
+"""Reasons for which an answer is not shown as good: nothing was done, or what was seen on the way speaks against it."""
 _STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and ends of lines, and what turns the direction of all text behind it."""
 
@@ -88,8 +90,10 @@ class Line:
 
 
 def tone_of(outcome: str | None, reason: str = "") -> Tone:
-    """How an outcome feels; "plain" while there is none, and where an agent that is there to act did nothing."""
-    return "plain" if outcome is None or reason == "no-action" else _OUTCOMES[outcome]
+    """How an outcome feels; "plain" while there is none, and no answer is good whose reason speaks against it."""
+    if outcome == "answered" and reason in _DOUBTS:
+        return _DOUBTS[reason]
+    return "plain" if outcome is None else _OUTCOMES[outcome]
 
 
 def line(fact: Fact) -> Line:
