@@ -356,3 +356,13 @@ def test_many_different_reads_of_one_reply_are_no_loop() -> None:
     for item in batch["history"]:
         item["turn"] = 1
     assert score_case(case_of(batch)).verdict == "spared"
+
+
+@pytest.mark.parametrize("answer", [{"success": False, "message": "locked"}, {"accepted": False}, {"error": "locked"}])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_refusal_told_as_an_answer_changed_nothing_although_the_tool_does_not_say(answer: object, many: bool) -> None:
+    told = [("price", {"sku": f"A{n}" if many else "A", "price": 9 - n}, answer) for n in range(9)]
+    case = story("error-repeat" if many else "target", {"price": tool("write", "sku")}, told)
+    assert score_case(case_of(case)).verdict == "caught"
+    taken = [(name, arguments, {"success": True, "error": None}) for name, arguments, _ in told]
+    assert score_case(case_of(story("healthy", case["tools"], taken))).verdict == "spared"

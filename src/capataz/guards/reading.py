@@ -36,6 +36,7 @@ from capataz.events.facts import (
     ToolRefused,
 )
 from capataz.guards.canon import argument_bytes, digest, error_words, names_absence, result_bytes
+from capataz.guards.shape import refuses
 
 MEMORY = 2_048
 """Distinct steps remembered since the world last moved, and distinct acts over the whole run."""
@@ -275,7 +276,7 @@ class Reader:
             pair, known = self._named_pair(key, outcome, kind, error)
         else:
             pair, known = self._first_pair(key, outcome, kind, error), None
-        if error and changed is None:
+        if changed is None and (error or (acting and refuses(outcome))):
             changed = False
         self.number += 1
         if pair != self._pair:

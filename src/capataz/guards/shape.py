@@ -124,3 +124,15 @@ def _is_envelope(value: dict[str, JSON]) -> bool:
         and _COUNTS.isdisjoint(value)
         and not _is_thing(value)
     )
+
+
+def refuses(outcome: JSON) -> bool:
+    """Whether an answer says by its shape that what was asked was not done: nothing can have changed then.
+
+    >>> refuses({"success": False, "message": "locked"}), refuses({"success": True, "error": None})
+    (True, False)
+    """
+    if not isinstance(outcome, dict):
+        return False
+    told = (outcome.get("success"), outcome.get("ok"), outcome.get("accepted"))
+    return bool(outcome.get("error") or outcome.get("errors")) or any(said is False for said in told)

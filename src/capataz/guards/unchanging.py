@@ -15,7 +15,7 @@ from capataz.guards.base import Signal
 from capataz.guards.canon import result_bytes
 from capataz.guards.limits import DEFAULTS, Limit, Thresholds
 from capataz.guards.reading import SHOWN, Step, trim
-from capataz.guards.shape import is_empty
+from capataz.guards.shape import is_empty, refuses
 from capataz.guards.shared import Shared
 from capataz.guards.wording import named, ordinal
 
@@ -130,7 +130,7 @@ class Unchanging(Shared[Targets]):
 
     def _refused(self, state: Targets, step: Step, result: int) -> Signal | None:
         """An error that is told as an answer, again and again, for one target after the other."""
-        if not _refuses(step.outcome):
+        if not refuses(step.outcome):
             if state.refused_tool == step.tool:
                 state.refused_tool = ""
             return None
@@ -214,13 +214,6 @@ def _goes_on(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> bool:
             return False
         grown = True
     return grown
-
-
-def _refuses(outcome: JSON) -> bool:
-    """Whether an answer says by its shape that it is a refusal."""
-    if not isinstance(outcome, dict):
-        return False
-    return bool(outcome.get("error") or outcome.get("errors")) or outcome.get("success", outcome.get("ok")) is False
 
 
 def _without_echo(step: Step) -> bytes:
