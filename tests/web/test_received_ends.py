@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from capataz.cli.main import main
 from capataz.cli.render import ending_text
-from capataz.events.facts import RunEnded
+from capataz.events.facts import RunEnded, RunStarted
 from capataz.ingest.receiver import tell
 from capataz.lens.trace import trace
 from capataz.lens.words import tone_of
@@ -112,3 +112,45 @@ def test_it_is_green_neither_in_the_list_nor_on_its_page_nor_in_the_terminal(
 )
 def test_only_answers_are_weighed(outcome: str, reason: str, tone: str) -> None:
     assert tone_of(outcome, reason) == tone
+
+
+MESSAGES = json.dumps(
+    [
+        {"role": "system", "parts": [{"type": "text", "content": "Help."}]},
+        {"role": "user", "parts": [{"type": "text", "content": "Refund 81"}]},
+    ]
+)
+PLAIN = json.dumps({"messages": [{"role": "user", "content": "Refund 81"}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ({"gen_ai__operation__name": "invoke_agent"}, {"gen_ai__input__messages": MESSAGES}),
+        ({"gen_ai__operation__name": "invoke_agent"}, {"gen_ai__prompt": "Refund 81"}),
+        ({"openinference__span__kind": "AGENT"}, {"input__value": "Refund 81"}),
+        ({"openinference__span__kind": "AGENT"}, {"input__value": PLAIN}),
+        ({"openinference__span__kind": "CHAIN"}, {"input__value": json.dumps({"input": {"question": "Refund 81"}})}),
+        ({"traceloop__span__kind": "workflow"}, {"traceloop__entity__input": '{"inputs": {"task": "Refund 81"}}'}),
+        ({"ai__operationId": "ai.generateText"}, {"ai__prompt": json.dumps({"prompt": "Refund 81"})}),
+        ({"ai__operationId": "ai.streamText"}, {"ai__prompt": PLAIN}),
+    ],
+)  # fmt: skip
+def test_a_task_that_stands_only_on_the_frame_is_read_from_there(kind: dict[str, str], said: dict[str, str]) -> None:
+    [started, *_] = tell(
+        TRACE, spans_of(post(span("0a", "", 0, 20, **kind, **said), model("c1", "0a", 2, text="Done.")))
+    )
+    assert isinstance(started.fact, RunStarted)
+    assert started.fact.task == "Refund 81"
+
+
+def test_what_the_model_was_told_goes_before_what_the_frame_says_and_a_step_inside_is_no_task() -> None:
+    agent = span("0a", "", 0, 20, gen_ai__operation__name="invoke_agent", gen_ai__prompt="{}")
+    inner = span("0b", "0a", 1, 9, openinference__span__kind="RETRIEVER", input__value="orders of last week")
+    told = model("c1", "0b", 2, text="Done.", gen_ai__input__messages=MESSAGES)
+    [started, *_] = tell(TRACE, spans_of(post(agent, inner, told)))
+    assert isinstance(started.fact, RunStarted)
+    assert started.fact.task == "Refund 81"
+    [started, *_] = tell(TRACE, spans_of(post(agent, inner, model("c1", "0b", 2, text="Done."))))
+    assert isinstance(started.fact, RunStarted)
+    assert started.fact.task == ""

@@ -83,6 +83,36 @@ def tool(attributes: dict[str, JSON], name: str, events: list[tuple[str, dict[st
     return Asked(called, arguments(said), id), result
 
 
+_ASKED = ("input.value", "gen_ai.prompt", "ai.prompt", "gen_ai.input.messages", "traceloop.entity.input")
+_INSIDE = ("messages", "inputs", "input", "prompt", "task", "query", "question", "message", "content", "text")
+"""Where in an object the words of a person stand."""
+
+
+def task(attributes: dict[str, JSON], events: list[tuple[str, dict[str, JSON]]]) -> str:
+    """What a frame around turns was asked: the first words of the person; empty where it does not say."""
+    heard = _first_words(_input(attributes, events))
+    return heard or next((words for name in _ASKED if (words := _asked(attributes.get(name)))), "")
+
+
+def _asked(value: JSON) -> str:
+    """Words as they are, or those of a list of messages, however an object or two is wrapped around them."""
+    for _ in range(4):
+        value = decode(value)
+        if isinstance(value, list):
+            return _first_words(objects(value))
+        if not isinstance(value, dict):
+            return value.strip() if isinstance(value, str) else ""
+        value = pick(value, *_INSIDE)
+    return ""
+
+
+def _first_words(messages: Iterator[dict[str, JSON]]) -> str:
+    told = Exchange()
+    for message in messages:
+        _hear(told, message)
+    return next((words for role, words in told.heard if role == "user"), "")
+
+
 _MODELS = (
     "gen_ai.response.model",
     "gen_ai.request.model",

@@ -218,9 +218,19 @@ def _tell(builder: RunBuilder, spans: list[Span]) -> None:
         elif span.what == "tool":
             tools.append(span)
     _segment(builder, model, tools, heard)
+    builder.task = builder.task or _task(spans)
     frame = next((span for span in spans if span.what == "agent"), None)
     if frame is not None and frame.error:
         builder.end(RunEnded("aborted", "source-error", frame.error))
+
+
+def _task(spans: list[Span]) -> str:
+    """The task, where no model call tells it: that of the agent, of the call of an SDK around turns, or of the root."""
+    agents = [span for span in spans if span.what == "agent"]
+    calls = [span for span in spans if span.what == "other" and "ai.operationId" in span.attributes]
+    roots = [span for span in spans if span.what == "other" and not span.parent.strip("0")]
+    told = (said.task(span.attributes, span.events) for span in (*agents, *calls, *roots))
+    return next((words for words in told if words), "")
 
 
 def _segment(builder: RunBuilder, model: Span | None, tools: list[Span], heard: set[str]) -> None:
