@@ -76,6 +76,6 @@ async def test_without_the_key_nothing_is_read_and_a_job_is_left_to_others(datab
     assert await blind.queue().claim("w", ("a",), 5.0) == []
     row = await store.queue().look("j")
     assert row is not None
-    assert (row.state, row.job.task, row.crashes.total) == ("parked", "secret too", 0)
+    assert (row.state, row.job.task, row.crashes.total) == ("queued", "secret too", 0)
     await blind.close()
     await store.close()
