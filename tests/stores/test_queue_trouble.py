@@ -211,6 +211,10 @@ def claiming(path: Path, fill: str) -> int:
         pytest.param("{many} {job} SELECT 'r' || n, 'z', 't', '', 9, 0, 'queued', 0 FROM n", id="of another fleet"),
         pytest.param("{many} {job} SELECT 'r' || n, 'a', 't', '', 9, 9, 'parked', 0 FROM n", id="parked"),
         pytest.param("{many} {job} SELECT 'r' || n, 'a', 't', '', 0, 0, 'done', 0 FROM n", id="over"),
+        pytest.param(
+            "{many} {job} SELECT 'r' || n, 'a', 't', 'other', 0, 0, 'claimed', 0 FROM n;UPDATE job SET until = 9",
+            id="at work for another tenant",
+        ),
         pytest.param("{many} {job} SELECT 'r' || n, 'a', 't', '', 0, 0, 'queued', 0 FROM n", id="queued"),
     ],
 )

@@ -97,7 +97,7 @@ class Perform(Protocol):
 
 
 class PostgresQueue:
-    """A `Queue` on the tables of `schema/postgres-002.sql` and `-003.sql`, for one engine: "" is the table itself."""
+    """A `Queue` on the tables of `schema/postgres-00*.sql`, for one engine: "" is the table itself."""
 
     def __init__(self, perform: Perform, engine: str = "", seal: Seal = OPEN) -> None:
         self._perform, self._engine, self._seal = perform, engine, seal

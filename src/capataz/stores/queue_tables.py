@@ -16,7 +16,8 @@ from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBea
 _JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key, person"
 _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent"
 _CRASHED = "state = 'queued', here = here + 1, total = total + 1, broken = token"
-_EXPIRE = f"UPDATE job SET {_CRASHED} WHERE state = 'claimed' AND until < ?"
+# By itself SQLite would look at every lease there is.
+_EXPIRE = f"UPDATE job INDEXED BY job_until SET {_CRASHED} WHERE state = 'claimed' AND until < ?"
 _PROMOTE = "UPDATE job SET state = 'queued' WHERE state = 'parked' AND due <= ?"
 _WAKE = "UPDATE job SET state = 'queued' WHERE state = 'waiting' AND run = ?"
 # A step from name to name along the index: as many lookups as there are tenants, however many jobs they have.
