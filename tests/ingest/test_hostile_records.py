@@ -23,6 +23,7 @@ from capataz.ingest.formats.literal import read as read_literal
 from capataz.ingest.read import Share, parse, read_runs
 from capataz.ingest.registry import DOCUMENTS, SESSIONS
 from capataz.ingest.report import Limits, Report
+from capataz.ingest.shape import DEEPEST, TOO_DEEP
 
 Reads = Callable[..., tuple[list[ImportedRun], Report]]
 CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'
@@ -49,7 +50,14 @@ def test_deep_nesting_is_refused(tmp_path: Path, read: Reads) -> None:
     (tmp_path / "b").write_bytes(b'{"messages": ' + b'{"a":' * 500 + b"1" + b"}" * 500 + b"}\n" + CHAT)
     runs, report = read(tmp_path)
     assert len(runs) == 1
-    assert report.broken == 2
+    assert [note.why for note in report.notes] == [TOO_DEEP, TOO_DEEP]
+
+
+@pytest.mark.parametrize(("levels", "why"), [(120, ""), (121, TOO_DEEP), (1_100, TOO_DEEP), (200_000, TOO_DEEP)])
+def test_the_deepest_record_is_as_deep_as_the_page_on_records_says(levels: int, why: str) -> None:
+    assert parse(b"[" * levels + b"]" * levels)[1] == why
+    page = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
+    assert f"{DEEPEST} levels of nesting" in page
 
 
 def test_a_huge_line_is_left_out(tmp_path: Path, read: Reads) -> None:

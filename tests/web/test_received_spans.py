@@ -375,3 +375,9 @@ def test_packed_bodies_are_unpacked_within_bounds() -> None:
 def test_what_is_no_request_is_refused_in_words(body: bytes) -> None:
     with pytest.raises(Unusable):
         from_json(body)
+
+
+@pytest.mark.parametrize("levels", [200, 5_000])
+def test_a_body_that_is_too_deep_is_not_called_broken(levels: int) -> None:
+    with pytest.raises(Unusable, match="the body is nested too deeply"):
+        from_json(b'{"resourceSpans": ' + b"[" * levels + b"]" * levels + b"}")

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from capataz.events.facts import JSON
-from capataz.ingest.shape import shallow
+from capataz.ingest.shape import TOO_DEEP, shallow, unread
 
 MOST_BYTES = 128 << 20
 """Of a request once it is unpacked."""
@@ -56,11 +56,11 @@ def from_json(body: bytes) -> JSON:
     try:
         value: JSON = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
-        raise Unusable(f"the body is not JSON: {error}") from error
+        raise Unusable(f"the body is {unread(error)}") from error
     if not isinstance(value, dict) or not isinstance(value.get("resourceSpans", []), list):
         raise Unusable("the body is no ExportTraceServiceRequest: it has no list resourceSpans")
     if not shallow(value):
-        raise Unusable("the body is nested too deeply")
+        raise Unusable(f"the body is {TOO_DEEP}")
     return value
 
 

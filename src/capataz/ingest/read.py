@@ -25,7 +25,7 @@ from capataz.ingest.formats import react
 from capataz.ingest.formats.base import Context, DocumentFormat, Session, SessionFormat
 from capataz.ingest.registry import document_format, session_format
 from capataz.ingest.report import Limits, Report
-from capataz.ingest.shape import items, shallow
+from capataz.ingest.shape import TOO_DEEP, items, shallow, unread
 
 _PATIENCE = 40
 """Lines that may go unrecognised at the start of a file before the rest is no longer asked about."""
@@ -329,11 +329,11 @@ def parse(raw: bytes) -> tuple[JSON, str]:
     try:
         value = orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as problem:
-        why = f"not JSON: {problem}"
+        why = unread(problem)
         value = _forgiving(raw)
     if value is None:
         return None, why or "null"
-    return (value, "") if shallow(value) else (None, "nested too deeply")
+    return (value, "") if shallow(value) else (None, TOO_DEEP)
 
 
 def _forgiving(raw: bytes) -> JSON:

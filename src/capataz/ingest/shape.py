@@ -134,6 +134,12 @@ def parts(value: JSON) -> str:
 
 DEEPEST = 120
 """Levels of nesting beyond which a record is refused: no real one comes near, and writers of JSON stop at 254."""
+TOO_DEEP = f"nested too deeply (more than {DEEPEST} levels)"
+
+
+def unread(problem: ValueError) -> str:
+    """Why a text could not be read as JSON. One too deep for the reader may well be JSON, and is not called broken."""
+    return TOO_DEEP if "limit exceeded" in str(problem) else f"not JSON: {problem}"
 
 
 def shallow(value: JSON, deepest: int = DEEPEST) -> bool:
