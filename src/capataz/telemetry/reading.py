@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from copy import deepcopy
+from dataclasses import dataclass
 from math import inf, nextafter
 
 from capataz.lens.metrics import Figures, figures_of
@@ -23,24 +24,51 @@ PATIENCE = 7 * 86_400.0
 _LOG = logging.getLogger("capataz")
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the list of runs to go on: behind this run, or without one at what began before this time."""
+
+    started_at: float
+    run: str = ""
+
+
+async def rows_behind(
+    store: Store, place: Place | None, *, agent: str | None = None, outcome: str | None = None, size: int = PAGE
+) -> AsyncIterator[RunRow]:
+    """The runs of the list from this place on, newest first, each once; also among those begun at one moment."""
+    before = None if place is None else nextafter(place.started_at, inf) if place.run else place.started_at
+    waiting = place is not None and bool(place.run)
+    async for row in _rows(store, before, agent, outcome, size):
+        if waiting and place is not None and row.started_at == place.started_at:
+            waiting = row.run != place.run
+            continue
+        yield row
+
+
 async def rows_since(store: Store, since: float | None = None, agent: str | None = None) -> AsyncIterator[RunRow]:
     """The runs begun at or after `since` (seconds since the epoch; None: all), newest first, each once."""
-    before: float | None = None
+    async for row in _rows(store, None, agent, None, PAGE):
+        if since is not None and row.started_at < since:
+            return
+        yield row
+
+
+async def _rows(
+    store: Store, before: float | None, agent: str | None, outcome: str | None, size: int
+) -> AsyncIterator[RunRow]:
     seen: set[str] = set()
-    limit = PAGE
+    limit = size
     while True:
-        page = await store.runs(limit, agent=agent, before=before)
+        page = await store.runs(limit, agent=agent, outcome=outcome, before=before)
         fresh = [row for row in page if row.run not in seen]
         for row in fresh:
-            if since is not None and row.started_at < since:
-                return
             yield row
         if len(page) < limit:
             return
         # Runs may have begun at the very same moment: the next page overlaps, and grows where that is not enough.
         last = page[-1].started_at
         seen = {row.run for row in page if row.started_at == last} | (seen if before == nextafter(last, inf) else set())
-        before, limit = nextafter(last, inf), PAGE if fresh else limit * 2
+        before, limit = nextafter(last, inf), size if fresh else limit * 2
 
 
 def left_out(run: str, error: StoreError) -> None:

@@ -20,6 +20,7 @@ from capataz.lens.provenance import excerpt, provenance
 from capataz.lens.trace_json import evidence_json, signals_json, spend_json, trace_json
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Job, JobRow, RunRow
+from capataz.telemetry.reading import Place
 from capataz.web import upload_pages
 from capataz.web.books import Book
 from capataz.web.compare_pages import call_off, forked
@@ -50,8 +51,12 @@ async def runs(request: Request) -> Response:
     limit = integer(request, "limit", 50, 1, 500)
     asked = {"agent": word(request, "agent"), "type": word(request, "task_type")}
     asked["outcome"] = word(request, "outcome", (*OUTCOMES, "running"))
-    rows = await listed(site, caller, asked, real(request, "before"), limit)
-    return reply({"runs": [row_json(masked_row(site.shower, row)) for row in rows]})
+    before, run = real(request, "before"), word(request, "before_run")
+    if run and before is None:
+        raise Refused(422, "A parameter is missing", "before_run goes with before")
+    found = await listed(site, caller, asked, None if before is None else Place(before, run), limit)
+    told: JSON = None if found.next is None else {"before": found.next.started_at, "before_run": found.next.run}
+    return reply({"runs": [row_json(masked_row(site.shower, row)) for row in found.rows], "next": told})
 
 
 def row_json(row: RunRow) -> JSON:

@@ -30,7 +30,7 @@ MOST = 100
 async def waiting(site: Site, caller: Caller, limit: int = MOST) -> list[Waiting]:
     """What waits for people this caller may speak for, newest first."""
     found: list[Waiting] = []
-    for row in await listed(site, caller, {"outcome": "escalated"}, None, limit):
+    for row in (await listed(site, caller, {"outcome": "escalated"}, None, limit)).rows:
         item = read_waiting((await site.books.get(row.run, caller)).events)
         if item is not None:
             found.append(item)

@@ -63,6 +63,8 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter("task_type", _TEXT, "Only runs of this type."),
             _among("outcome", OUTCOMES, "Only runs that ended so."),
             Parameter("before", {"type": "number"}, "Only runs begun before (seconds since the epoch)."),
+            Parameter("before_run", _TEXT, "With `before`: and those begun just then that stand behind this run. "
+                      "Both are in `next` of an answer; it is null on the last page."),
         ),
     ),
     Operation("submit_run", "POST", "/api/v1/runs", "Put a task into the queue; repeating it with the same "

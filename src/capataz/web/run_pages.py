@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from capataz.lens.page import page as whole_page
 from capataz.lens.provenance import Mention, excerpt, provenance
 from capataz.mistakes import NotFound
 from capataz.ports import RunRow
+from capataz.telemetry.reading import Place, rows_behind
 from capataz.web.books import Book
 from capataz.web.gate import Refused, caller_of
 from capataz.web.render import html, page, path, query, readable
@@ -26,6 +28,8 @@ from capataz.web.views import PER_PAGE, Head, TurnPage, head, turn_pages
 
 ROWS = 50
 OUTCOMES = ("completed", "answered", "partial", "escalated", "aborted")
+_READ = 200
+"""Rows read from the store at a time."""
 _SCANNED = 2_000
 """Rows looked through, at most, to fill one page of a filtered list."""
 
@@ -35,10 +39,11 @@ async def runs(request: Request) -> Response:
     site, caller = site_of(request), caller_of(request)
     asked = {name: request.query_params.get(name, "").strip()[:200] for name in ("agent", "outcome", "type", "q")}
     before = number(request.query_params.get("before"))
-    rows = await listed(site, caller, asked, before, ROWS + 1)
-    more = len(rows) > ROWS
-    shown = [masked_row(site.shower, row) for row in rows[:ROWS]]
-    older = query(**asked, before=rows[ROWS - 1].started_at) if more else ""
+    place = None if before is None else Place(before, request.query_params.get("before_run", "")[:500])
+    found = await listed(site, caller, asked, place, ROWS)
+    behind = found.next
+    shown = [masked_row(site.shower, row) for row in found.rows]
+    older = "" if behind is None else query(**asked, before=behind.started_at, before_run=behind.run)
     return page(
         request,
         "runs.html",
@@ -51,22 +56,29 @@ async def runs(request: Request) -> Response:
     )
 
 
-async def listed(site: Site, caller: Caller, asked: dict[str, str], before: float | None, most: int) -> list[RunRow]:
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A part of the list of runs. `next` is where it goes on; None where nothing is behind it."""
+
+    rows: tuple[RunRow, ...]
+    next: Place | None
+
+
+async def listed(site: Site, caller: Caller, asked: dict[str, str], place: Place | None, most: int) -> Listed:
     """The rows a caller may see that fit what is asked for; looks through a bounded number of them."""
     found: list[RunRow] = []
     outcome = asked.get("outcome") or None
     wanted = None if outcome == "running" else outcome
     scanned = 0
-    while len(found) < most and scanned < _SCANNED:
-        rows = await site.store.runs(200, agent=asked.get("agent") or None, outcome=wanted, before=before)
-        for row in rows:
-            if _fits(row, asked) and await site.books.may_see(caller, row.run, None, row.root):
-                found.append(row)
-        scanned += len(rows)
-        if len(rows) < 200:
-            break
-        before = rows[-1].started_at
-    return found[:most]
+    async for row in rows_behind(site.store, place, agent=asked.get("agent") or None, outcome=wanted, size=_READ):
+        fits = _fits(row, asked) and await site.books.may_see(caller, row.run, None, row.root)
+        if scanned >= _SCANNED or (fits and len(found) == most):
+            return Listed(tuple(found), place)
+        if fits:
+            found.append(row)
+        scanned += 1
+        place = Place(row.started_at, row.run)
+    return Listed(tuple(found), None)
 
 
 def _fits(row: RunRow, asked: dict[str, str]) -> bool:
@@ -140,7 +152,7 @@ async def book_of(request: Request) -> Book:
     site, caller = site_of(request), caller_of(request)
     named = str(request.path_params["run"])
     if named == "last":
-        rows = await listed(site, caller, {}, None, 1)
+        rows = (await listed(site, caller, {}, None, 1)).rows
         if not rows:
             raise NotFound("this store has no runs yet")
         named = rows[0].run
