@@ -9,8 +9,12 @@ from urllib.parse import urlencode
 
 from starlette.testclient import TestClient
 
+from capataz import App
 from capataz.events.facts import Event, RunStarted
+from capataz.ports import Job
+from capataz.runtime.handle import queue_of
 from capataz.stores.sqlite import SqliteStore
+from tests.web.conftest import CANARY, as_caller
 
 
 async def _recorded(path: Path, count: int, agent: str) -> list[str]:
@@ -74,3 +78,49 @@ def test_the_list_in_the_browser_has_every_run_once(client: TestClient, tmp_path
             break
         address = older.group(1).replace("&amp;", "&")
     assert seen == names[::-1]
+
+
+def queued(client: TestClient, **more: object) -> str:
+    got = client.post("/api/v1/runs", json={"agent": "support", "task": "Refund W-8181", **more})
+    assert got.status_code == 202
+    return str(got.json()["run"])
+
+
+def test_what_no_worker_has_begun_stands_on_top_as_queued(client: TestClient, tmp_path: Path) -> None:
+    begun = recorded(tmp_path, 2)
+    first, later = queued(client), queued(client, task_type="odd", delay=3600)
+    told = client.get("/api/v1/runs").json()
+    assert [row["run"] for row in told["runs"]] == begun[::-1]
+    assert [(row["run"], row["status"]) for row in told["queued"]] == [(later, "queued"), (first, "queued")]
+    text = client.get("/").text
+    assert text.count('<span class="chip quiet">queued</span>') == 2
+    assert text.count("not before") == 1
+    assert text.index(later) < text.index(first) < text.index(begun[1])
+    assert [row["run"] for row in client.get("/api/v1/runs?task_type=odd").json()["queued"]] == [later]
+    assert [row["run"] for row in client.get("/api/v1/runs?limit=1").json()["queued"]] == [later]
+    for asked in ("outcome=running", "before=1", "agent=other"):
+        assert client.get(f"/api/v1/runs?{asked}").json()["queued"] == []
+
+
+def test_a_run_that_was_called_off_or_has_a_log_is_not_queued(client: TestClient, app: App, tmp_path: Path) -> None:
+    off, [begun, *_] = queued(client), recorded(tmp_path, 1)
+    assert client.post(f"/api/v1/runs/{off}/cancel", json={}).status_code == 202
+    asyncio.run(_enqueued(app.store_url, begun))
+    assert client.get("/api/v1/runs").json()["queued"] == []
+
+
+async def _enqueued(url: str, run: str) -> None:
+    async with App(url) as own:
+        await queue_of(own.store).enqueue(Job(run, "support", "t"))
+
+
+def test_a_tenant_sees_its_own_queued_runs_alone(guarded: TestClient) -> None:
+    theirs = guarded.post(
+        "/api/v1/runs", json={"agent": "support", "task": f"secret of {CANARY}"}, headers=as_caller("worker")
+    ).json()["run"]
+    own = guarded.post("/api/v1/runs", json={"agent": "support", "task": "t"}, headers=as_caller("acme")).json()["run"]
+    seen = guarded.get("/api/v1/runs", headers=as_caller("acme")).json()["queued"]
+    assert [row["run"] for row in seen] == [own]
+    told = guarded.get("/api/v1/runs", headers=as_caller("reader"))
+    assert [row["run"] for row in told.json()["queued"]] == [own, theirs]
+    assert CANARY not in told.text

@@ -173,8 +173,10 @@ class Queue(Protocol):
 
     async def look(self, run: str) -> JobRow | None: ...
 
-    async def jobs(self, states: Collection[JobState] = (), limit: int = 100) -> list[JobRow]:
-        """Newest first; all states where none is given."""
+    async def jobs(
+        self, states: Collection[JobState] = (), limit: int = 100, *, tenant: str | None = None, untaken: bool = False
+    ) -> list[JobRow]:
+        """Newest first; all states where none is given, and all tenants. `untaken`: only those no worker ever took."""
         ...
 
     async def workers(self) -> list[WorkerRow]:

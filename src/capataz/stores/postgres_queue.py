@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, LiteralString, Protocol, TypeVar
 
 from capataz.mistakes import Sealed
@@ -25,6 +25,16 @@ SEALED_PAUSE = 15.0
 _JOB = "run, agent, task, task_type, conversation, tenant, priority, due, key, person"
 _ROW = f"{_JOB}, state, worker, here, total, enqueued_at, until, orders, reason, token, beat_at, waiting_for, silent"
 _LOOK: LiteralString = f"SELECT {_ROW} FROM job"
+_IS: Mapping[JobState, LiteralString] = {
+    "queued": "state = 'queued'",
+    "parked": "state = 'parked'",
+    "claimed": "state = 'claimed'",
+    "waiting": "state = 'waiting'",
+    "done": "state = 'done'",
+    "dead": "state = 'dead'",
+    "cancelled": "state = 'cancelled'",
+}
+"""Each state spelled out: so an index of the jobs in that state is used."""
 _KNOWN = "SELECT run FROM job WHERE run = %s OR (%s::text IS NOT NULL AND key = %s) LIMIT 1"
 _ENQUEUE: LiteralString = (
     f"INSERT INTO job ({_JOB}, engine, state, enqueued_at) VALUES ({'%s, ' * 10}%s, "
@@ -196,10 +206,15 @@ class PostgresQueue:
         rows = await self._all(f"look for run {run} in", f"{_LOOK} WHERE run = %s", (run,))
         return _row(rows[0], self._seal) if rows else None
 
-    async def jobs(self, states: Collection[JobState] = (), limit: int = 100) -> list[JobRow]:
-        text: LiteralString = f"{_LOOK} WHERE %s::text[] IS NULL OR state = ANY (%s) ORDER BY id DESC LIMIT %s"
-        wanted = list(states) or None
-        return [_row(row, self._seal) for row in await self._all("list the jobs of", text, (wanted, wanted, limit))]
+    async def jobs(
+        self, states: Collection[JobState] = (), limit: int = 100, *, tenant: str | None = None, untaken: bool = False
+    ) -> list[JobRow]:
+        among = " OR ".join(_IS[state] for state in states) or "TRUE"
+        whose: LiteralString = "TRUE" if tenant is None else "tenant = %s"
+        new: LiteralString = "token = 0" if untaken else "TRUE"
+        text: LiteralString = f"{_LOOK} WHERE ({among}) AND {whose} AND {new} ORDER BY id DESC LIMIT %s"
+        given = (limit,) if tenant is None else (tenant, limit)
+        return [_row(row, self._seal) for row in await self._all("list the jobs of", text, given)]
 
     async def workers(self) -> list[WorkerRow]:
         text = "SELECT worker, slots, busy, lag, health, started_at, beat_at, until FROM worker ORDER BY 6, 1"

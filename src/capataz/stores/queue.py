@@ -97,8 +97,11 @@ class SqlQueue:
         row = await self._perform(f"look for run {run} in", partial(tables.look, run=run), reads=True)
         return None if row is None else self._listed(row)
 
-    async def jobs(self, states: Collection[JobState] = (), limit: int = 100) -> list[JobRow]:
-        rows = await self._perform("list the jobs of", partial(tables.jobs, states=states, limit=limit), reads=True)
+    async def jobs(
+        self, states: Collection[JobState] = (), limit: int = 100, *, tenant: str | None = None, untaken: bool = False
+    ) -> list[JobRow]:
+        asked = partial(tables.jobs, states=states, limit=limit, tenant=tenant, untaken=untaken)
+        rows = await self._perform("list the jobs of", asked, reads=True)
         return [self._listed(row) for row in rows]
 
     def _listed(self, row: JobRow) -> JobRow:

@@ -203,9 +203,14 @@ def look(connection: sqlite3.Connection, run: str) -> JobRow | None:
     return None if found is None else _row(found)
 
 
-def jobs(connection: sqlite3.Connection, states: Collection[str], limit: int) -> list[JobRow]:
-    where = f"WHERE state IN ({', '.join('?' * len(states))})" if states else ""
-    found = connection.execute(f"SELECT {_ROW} FROM job {where} ORDER BY id DESC LIMIT ?", (*states, limit))
+def jobs(
+    connection: sqlite3.Connection, states: Collection[str], limit: int, tenant: str | None, untaken: bool
+) -> list[JobRow]:
+    among = [f"state IN ({', '.join('?' * len(states))})"] if states else []
+    whose = ["tenant = ?"] if tenant is not None else []
+    where = " AND ".join((*among, *whose, "token = 0" if untaken else "TRUE"))
+    given = (*states, *(() if tenant is None else (tenant,)), limit)
+    found = connection.execute(f"SELECT {_ROW} FROM job WHERE {where} ORDER BY id DESC LIMIT ?", given)
     return [_row(columns) for columns in found]
 
 

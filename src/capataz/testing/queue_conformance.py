@@ -120,6 +120,19 @@ class QueueConformance:
             assert [row.job.run for row in await it.queue.jobs(limit=2)] == ["r2", "r1"]
             assert [row.worker for row in await it.queue.jobs(claimed)] == ["w"]
 
+    async def test_the_list_can_be_narrowed_to_a_tenant_and_to_what_no_worker_took(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as it:
+            await it.add("r0")
+            await it.queue.release(await it.one())
+            for n, tenant in enumerate(("x", "y", "x"), 1):
+                await it.queue.enqueue(Job(f"r{n}", "a", "t", tenant=tenant))
+            assert [row.job.run for row in await it.queue.jobs(tenant="x")] == ["r3", "r1"]
+            assert [row.job.run for row in await it.queue.jobs(tenant="x", limit=1)] == ["r3"]
+            states: list[JobState] = ["queued", "parked"]
+            assert [row.job.run for row in await it.queue.jobs(states)] == ["r3", "r2", "r1", "r0"]
+            assert [row.job.run for row in await it.queue.jobs(states, untaken=True)] == ["r3", "r2", "r1"]
+            assert [row.job.run for row in await it.queue.jobs(states, tenant="y", untaken=True)] == ["r2"]
+
     # ── whose turn it is ─────────────────────────────────────────────────────────────────────────────────
 
     async def test_first_come_first_served_and_higher_priority_first(self, tmp_path: Path) -> None:

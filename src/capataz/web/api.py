@@ -29,6 +29,7 @@ from capataz.web.gate import Refused, caller_of, require
 from capataz.web.inbox_pages import decide, decision, one, told, waiting
 from capataz.web.openapi import OPERATIONS, document
 from capataz.web.problems import problem
+from capataz.web.queued import job_json, queued
 from capataz.web.render import page
 from capataz.web.run_pages import OUTCOMES, book_of, listed
 from capataz.web.shown import masked_row
@@ -56,7 +57,9 @@ async def runs(request: Request) -> Response:
         raise Refused(422, "A parameter is missing", "before_run goes with before")
     found = await listed(site, caller, asked, None if before is None else Place(before, run), limit)
     told: JSON = None if found.next is None else {"before": found.next.started_at, "before_run": found.next.run}
-    return reply({"runs": [row_json(masked_row(site.shower, row)) for row in found.rows], "next": told})
+    jobs = await queued(site, caller, asked, limit) if before is None else []
+    rows = [row_json(masked_row(site.shower, row)) for row in found.rows]
+    return reply({"queued": [job_json(row) for row in jobs], "runs": rows, "next": told})
 
 
 def row_json(row: RunRow) -> JSON:

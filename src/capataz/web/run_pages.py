@@ -20,6 +20,7 @@ from capataz.ports import RunRow
 from capataz.telemetry.reading import Place, rows_behind
 from capataz.web.books import Book
 from capataz.web.gate import Refused, caller_of
+from capataz.web.queued import queued
 from capataz.web.render import html, page, path, query, readable
 from capataz.web.shown import masked_job, masked_row
 from capataz.web.site import Site, site_of
@@ -48,6 +49,7 @@ async def runs(request: Request) -> Response:
         request,
         "runs.html",
         rows=shown,
+        queued=await queued(site, caller, asked) if place is None else [],
         asked=asked,
         older=older,
         outcomes=(*OUTCOMES, "running"),
