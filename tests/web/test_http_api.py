@@ -15,6 +15,7 @@ from capataz.app import App
 from capataz.events.facts import Event, RunStarted
 from capataz.runtime.inbox import read_waiting
 from capataz.web.openapi import OPERATIONS, document
+from capataz.web.site import Site
 from tests.web.conftest import ASKING, GOOD, Shop
 
 Record = Callable[..., str]
@@ -65,6 +66,29 @@ def test_the_same_key_is_the_same_run_and_another_task_under_it_is_refused(clien
     got = submitted(client, "k1", task="something else")
     assert got.status_code == 422
     assert first in got.json()["detail"]
+
+
+@pytest.mark.parametrize("more", [{"priority": 5}, {"task_type": "other"}, {"agent": "helper"}])
+def test_a_key_stands_for_all_that_was_asked(site: Site, client: TestClient, shop: Shop, more: dict[str, Any]) -> None:
+    site.agents["helper"] = shop.agent(*GOOD)
+    first = submitted(client, "k1", priority=1).json()["run"]
+    assert submitted(client, "k1", priority=1, delay=5).json()["run"] == first
+    got = submitted(client, "k1", **{"priority": 1, **more})
+    assert (got.status_code, got.headers["content-type"]) == (422, "application/problem+json")
+    assert first in got.json()["detail"]
+
+
+def test_a_key_of_a_run_that_is_over_says_so_in_the_words_for_runs(client: TestClient, app: App, shop: Shop) -> None:
+    off = submitted(client, "off").json()["run"]
+    client.post(f"/api/v1/runs/{off}/cancel", json={})
+    assert submitted(client, "off").json() == {"run": off, "status": "ended"}
+    later = submitted(client, "later", delay=3600).json()
+    assert later["status"] == "queued"
+    done = submitted(client, "done").json()["run"]
+    thread = threading.Thread(target=work, args=(app, shop))
+    thread.start()
+    thread.join(30)
+    assert submitted(client, "done").json() == {"run": done, "status": "ended"}
 
 
 def test_a_queued_run_is_called_off_once(client: TestClient) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import orjson
 from starlette.requests import Request
@@ -19,7 +19,7 @@ from capataz.lens.metrics_tally import BY, By
 from capataz.lens.provenance import excerpt, provenance
 from capataz.lens.trace_json import evidence_json, signals_json, spend_json, trace_json
 from capataz.mistakes import Misuse, NotFound
-from capataz.ports import Job, JobRow, RunRow
+from capataz.ports import Job, JobRow, JobState, RunRow
 from capataz.telemetry.reading import Place
 from capataz.web import upload_pages
 from capataz.web.books import Book
@@ -40,6 +40,16 @@ from capataz.web.wanted import LARGEST, Answer, Cancel, ForkAsked, Submit, Unfit
 Handler = Callable[[Request], Awaitable[Response]]
 OVER = ("cancelled", "dead")
 """States in which a run that was never begun never will be."""
+STATUS: Mapping[JobState, str] = {
+    "queued": "queued",
+    "parked": "queued",
+    "claimed": "running",
+    "waiting": "escalated",
+    "done": "ended",
+    "dead": "ended",
+    "cancelled": "ended",
+}
+"""What the queue says of a run, in the words for runs."""
 
 
 def reply(value: JSON, status: int = 200, **headers: str) -> Response:
@@ -97,8 +107,8 @@ async def submit(request: Request) -> Response:
     row = await site.engine.look(run)
     if row is not None and run != job.run and not _same(row.job, job):
         return problem(422, "This Idempotency-Key was used for another task", f"it belongs to run {run}")
-    state = row.state if row is not None else "queued"
-    return reply({"run": run, "status": state}, 202, location=f"/api/v1/runs/{run}")
+    status = STATUS[row.state] if row is not None else "queued"
+    return reply({"run": run, "status": status}, 202, location=f"/api/v1/runs/{run}")
 
 
 def _job(site: Site, caller: Caller, wanted: Submit, key: str | None) -> Job:
@@ -111,7 +121,9 @@ def _job(site: Site, caller: Caller, wanted: Submit, key: str | None) -> Job:
 
 
 def _same(one: Job, other: Job) -> bool:
-    return (one.agent, one.task, one.task_type, one.tenant) == (other.agent, other.task, other.task_type, other.tenant)
+    """Whether both ask for the same. A delay is counted from when it was said: it is not compared."""
+    first, second = ((j.agent, j.task, j.task_type, j.tenant, j.priority) for j in (one, other))
+    return first == second
 
 
 async def run(request: Request) -> Response:
