@@ -143,6 +143,22 @@ def test_the_model_is_always_told_before_it_is_cut() -> None:
     assert chosen_thresholds(DEFAULTS, told).errors == DEFAULTS.errors
 
 
+@pytest.mark.parametrize(
+    ("drawn", "most", "why"),
+    [
+        (curves(errors={count: (1 if count <= 6 else 0, 50, 900) for count in COUNTS}), 0, "cuts 1 good run fewer"),
+        (
+            curves(errors={count: (1_200 if count <= 6 else 0, 50, 900) for count in COUNTS}),
+            0,
+            "cuts 1,200 good runs fewer",
+        ),
+        (curves(errors={3: (0, 50, 2_400), 4: (0, 50, 900), 6: (0, 50, 900)}), 9, "saves 1,500 calls more"),
+    ],
+)
+def test_a_choice_says_why_in_plain_words(drawn: Curves, most: int, why: str) -> None:
+    assert [one.why for one in choose(drawn, DEFAULTS, most, ("errors",))] == [why]
+
+
 def test_parts_add_up_to_the_whole() -> None:
     runs = [(run(*same(n)), n % 2 == 0) for n in range(2, 12)]
     whole, one, other = Curves(), Curves(), Curves()

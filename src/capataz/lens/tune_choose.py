@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from capataz.guards.limits import LIMITS, POLL_CUT, POLLS, Limit, Thresholds
 from capataz.lens.tune import Curves, Point, of_tool, told_at, tried
+from capataz.lens.words import counted
 
 ENOUGH = 10
 """Failed runs a limit has to have met before it is made stricter than it is."""
@@ -149,9 +150,9 @@ def _choice(curves: Curves, name: str, now: Limit, stop: int) -> Choice:
     if not (curves.whole.get(name)):
         why = "never met"
     elif stop > now.stop:
-        why = f"{before.good - after.good} good runs fewer are cut"
+        why = f"cuts {counted(before.good - after.good, 'good run')} fewer"
     elif stop < now.stop:
-        why = f"{after.saved - before.saved:,} calls more are saved"
+        why = f"saves {counted(after.saved - before.saved, 'call')} more"
     else:
         why = "as it is"
     return Choice(name, now, chosen, before, after, why)

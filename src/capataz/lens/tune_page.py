@@ -13,6 +13,7 @@ from capataz.lens.template import template
 from capataz.lens.tune import Curve, tried
 from capataz.lens.tune_choose import Choice, tools_with_enough_runs
 from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent
+from capataz.lens.words import counted
 
 WIDTH, HEIGHT, LEFT, TOP = 300, 150, 40, 12
 """Of the field in which a curve is drawn, in the units of its picture."""
@@ -88,9 +89,9 @@ def _plot(setting: str, kind: str, curve: Curve, tuned: Tuned, choice: Choice | 
         x = LEFT + WIDTH * point.good / most_good
         y = TOP + HEIGHT * (1 - point.saved / most_saved)
         words = (
-            f"stop at {count}{unit}: {point.saved:,} calls saved "
+            f"stop at {count}{unit}: {counted(point.saved, 'call')} saved "
             f"({percent(point.saved, whole.calls)} of failed runs'), "
-            f"{point.good:,} good runs cut ({percent(point.good, whole.good)})"
+            f"{counted(point.good, 'good run')} cut ({percent(point.good, whole.good)})"
         )
         now, chosen = (choice.now.stop, choice.chosen.stop) if choice is not None else (0, 0)
         dots.append(Dot(round(x, 1), round(y, 1), count, count == now, count == chosen, words))
