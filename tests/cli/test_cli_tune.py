@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from capataz.cli.main import main
+from capataz.cli.tuning import labeller
 from capataz.events.facts import Call, Event, Evidence, Fact, ModelReplied, RunEnded, RunStarted
 from capataz.policy.policy import Policy
 from capataz.stores.open import open_store
+
+ID = "r7"
 
 
 def tune(*words: str) -> Result:
@@ -35,6 +39,12 @@ def chat(path: Path, name: str, times: int) -> None:
         said.append({"role": "assistant", "tool_calls": [{"id": f"c{n}", "type": "function", "function": function}]})
         said.append({"role": "tool", "tool_call_id": f"c{n}", "content": '{"state": "paid"}'})
     (path / f"{name}.json").write_text(json.dumps({"id": name, "messages": said}))
+
+
+@pytest.fixture(autouse=True)
+def as_a_new_process() -> None:
+    """What one command has read of labels is not kept for the next."""
+    labeller.cache_clear()
 
 
 @pytest.fixture
@@ -109,6 +119,98 @@ def test_a_function_says_how_a_run_went(records: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(records)
     told = json.loads(tune("records", "--label", "went:well", "--json").stdout)
     assert told["runs"] == {"good": 40, "failed": 0, "unknown": 20}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [("run.nothing", "went.py:2: AttributeError: "), ("exit(3)", "went.py:2: sys.exit(3)"), ("'good'", "said 'good'")],
+)
+def test_a_function_that_fails_is_named_with_the_run(
+    body: str, why: str, jobs: str, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (records / "went.py").write_text(f"def well(run):\n    return {body} if run.id == {ID!r} else None\n")
+    monkeypatch.chdir(records)
+    monkeypatch.delitem(sys.modules, "went", raising=False)
+    told = tune("records", "--label", "went:well", "--jobs", jobs)
+    assert told.exit_code == 2
+    assert "went:well" in told.stderr
+    assert repr(ID) in told.stderr
+    assert why in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_a_function_takes_one_run(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (records / "went.py").write_text("def well():\n    return True\n")
+    monkeypatch.chdir(records)
+    monkeypatch.delitem(sys.modules, "went", raising=False)
+    told = tune("records", "--label", "went:well")
+    assert told.exit_code == 2
+    assert ": TypeError: well() takes 0 positional arguments but 1 was given" in told.stderr
+    assert "tuning.py" not in told.stderr
+
+
+def test_what_a_function_prints_stays_out_of_the_report(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (records / "went.py").write_text("def well(run):\n    print('looking')\n    return True\n")
+    monkeypatch.chdir(records)
+    monkeypatch.delitem(sys.modules, "went", raising=False)
+    told = tune("records", "--label", "went:well", "--json", "--jobs", "1")
+    assert json.loads(told.stdout)["runs"]["good"] == 60
+    assert "looking" in told.stderr
+
+
+def test_labels_of_runs_that_are_not_there_are_counted_and_named(records: Path) -> None:
+    labels = records / "labels.csv"
+    assert "labels" not in tune(str(records / "records"), "--label", str(labels), "--jobs", "2").stderr
+    labeller.cache_clear()
+    labels.write_text(labels.read_text() + "\nx1,good\nx1,good\nx2,\n")
+    told = tune(str(records / "records"), "--label", str(labels), "--json")
+    assert f"{labels} labels 1 run that is not here: x1\n" in told.stderr
+    labeller.cache_clear()
+    labels.write_text(labels.read_text() + "".join(f"y{n},bad\n" for n in range(6)))
+    told = tune(str(records / "records"), "--label", str(labels), "--json", "--jobs", "2")
+    assert f"{labels} labels 7 runs that are not here: x1, y0, y1, y2, y3, ...\n" in told.stderr
+    assert json.loads(told.stdout)["runs"] == {"good": 40, "failed": 20, "unknown": 0}
+
+
+def test_a_run_that_is_labelled_both_ways_is_named_with_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text('run,label,note\nr1,good,"one\ntwo"\nr2,bad,\nr1,failed,\n')
+    told = tune(str(tmp_path), "--label", str(tmp_path / "l.csv"))
+    assert told.exit_code == 2
+    assert "l.csv:5: run 'r1' is failed here and the opposite in line 3" in told.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("command", ["tune", "diagnose"])
+def test_a_kind_of_a_tool_that_no_run_has_is_told(command: str, jobs: str, records: Path) -> None:
+    words = [command, str(records / "records"), "--json", "--jobs", jobs, "--kind", "get_order=read"]
+    assert CliRunner().invoke(main, words).stderr == ""
+    told = CliRunner().invoke(main, [*words, "--kind", "get_ordr=poll"])
+    assert told.exit_code == 0
+    said = "--kind get_ordr changes nothing: no run has a tool of that name; there are get_order\n"
+    assert told.stderr == said
+
+
+def test_a_store_says_itself_what_its_tools_do(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+
+    async def fill() -> None:
+        store = open_store(url)
+        lease = await store.claim("r", "me")
+        await store.append(lease, 0, [Event(0, 1.0, RunStarted("r", "a", "t"))])
+        await store.close()
+
+    asyncio.run(fill())
+    for words in (["tune", "--store", url], ["diagnose", str(tmp_path / "runs.db")]):
+        told = CliRunner().invoke(main, [*words, "--kind", "look=poll"])
+        assert told.exit_code == 0, told.output
+        assert "--kind look changes nothing: no tool was guessed here" in told.stderr
+
+
+def test_a_tool_is_of_one_kind(tmp_path: Path) -> None:
+    told = tune(str(tmp_path), "--kind", "look=poll", "--kind", "look=read")
+    assert told.exit_code == 2
+    assert "'look' is poll and read" in told.stderr
 
 
 @pytest.mark.parametrize("jobs", ["1", "3"])

@@ -75,7 +75,7 @@ def test_broken_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(good + b'{"x": \n' + good)
     code, said = run(str(tmp_path))
     assert code == 0
-    assert "1 broken lines or files" in said
+    assert "1 broken line or file," in said
     assert "a.jsonl:3:" in said.replace("\n", "")
 
 

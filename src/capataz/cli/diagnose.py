@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
@@ -16,7 +17,7 @@ import click
 from capataz.cli.finding import open_existing
 from capataz.cli.masking import shower
 from capataz.cli.options import OUTPUT, as_json as json_option
-from capataz.cli.render import console, print_json
+from capataz.cli.render import console, print_json, styled
 from capataz.cli.tuning import read_stored, stored, titled
 from capataz.events.facts import Kind, RunStarted, Usage
 from capataz.guards.watch import Watch
@@ -28,6 +29,7 @@ from capataz.lens.diagnose.findings import FAILURES, Subject
 from capataz.lens.diagnose.page import BURST, page, percent, spent
 from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import Totals
+from capataz.lens.words import counted
 from capataz.policy.policy import Policy
 from capataz.policy.thresholds import enabled_guards
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 _SQLITE = b"SQLite format 3\0"
 _MOST_STORED = 1_000_000
 """Runs of a store, the newest ones."""
+_NAMED = 20
+"""Tools that are named to somebody who has named another."""
 _SMALL = 4 << 20
 """Bytes below which a second process costs more than it brings."""
 
@@ -81,6 +85,7 @@ def diagnose(
     work = Work(files, partial(_Part, text), _step, kinds=classes(kinds))
     screen = console(stderr=True)
     totals, report = _read(work, jobs or jobs_for(files), screen) if files else (Totals(), Report())
+    notice(screen, idle_kinds(work.kinds, report.tools))
     for path in stores:
         totals.merge(asyncio.run(_of_store(path, text)).totals)
     reading = report.as_json()
@@ -178,8 +183,28 @@ def classes(said: Sequence[str]) -> dict[str, Kind]:
             raise click.BadParameter(
                 f"{pair!r}: write NAME=CLASS with a class out of {', '.join(known)}", param_hint="--kind"
             )
-        found[name] = cast(Kind, kind)
+        if found.setdefault(name, cast(Kind, kind)) != kind:
+            raise click.BadParameter(f"{name!r} is {found[name]} and {kind}: leave one out", param_hint="--kind")
     return found
+
+
+def idle_kinds(said: Collection[str], guessed: Collection[str]) -> list[str]:
+    """A line for each tool that somebody has named and no run has."""
+    near = "no tool was guessed here: logs and stores of Capataz say themselves what their tools do"
+    lines = list[str]()
+    for name in sorted(set(said) - set(guessed)):
+        if guessed:
+            shown = get_close_matches(name, guessed, _NAMED, 0.0)
+            more = f" and {len(guessed) - len(shown):,} more" if len(guessed) > len(shown) else ""
+            near = f"no run has a tool of that name; there are {', '.join(shown)}{more}"
+        lines.append(f"--kind {name} changes nothing: {near}")
+    return lines
+
+
+def notice(screen: Console, lines: Iterable[str]) -> None:
+    """Tell a person what they may not have meant. The work goes on."""
+    for line in lines:
+        screen.print(styled(shower().text(line), "warn"), soft_wrap=True)
 
 
 def jobs_for(paths: Sequence[Path]) -> int:
@@ -265,6 +290,7 @@ def _reading(report: Report, out: Console) -> None:
         more = ", ..." if count > len(named) else ""
         out.print(f"left alone (files): {why} {count:,} ({', '.join(named)}{more})", style="dim", markup=False)
     if report.broken:
-        out.print(f"{report.broken:,} broken lines or files, the first of them:", style="yellow")
+        broken = counted(report.broken, "broken line or file", "broken lines or files")
+        out.print(f"{broken}, the first of them:", style="yellow")
         for note in report.notes[:5]:
             out.print(f"  {note}", style="dim", markup=False)

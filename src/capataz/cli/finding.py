@@ -72,7 +72,7 @@ def _load(named: str) -> object:
         return cast("object", found)
     with aside(), Trap() as trap:
         return cast("Callable[[], object]", found)()
-    raise Misuse(f"{named!r} could not be called without arguments, to make it: {_failure(trap.error)}")
+    raise Misuse(f"{named!r} could not be called without arguments, to make it: {failure(trap.error)}")
 
 
 def _module(named: str, what: str) -> tuple[ModuleType, str]:
@@ -100,18 +100,18 @@ def _why(module: str, error: BaseException | None) -> str:
             wrong = f": write it without .py, {module[:-3]}:NAME" if module.endswith(".py") else ""
             return f"there is no module {module!r} in this folder or among the installed packages{wrong}"
         return (
-            f"{_failure(error)}: {module!r} needs the module {error.name!r}: install it in this environment, or "
+            f"{failure(error)}: {module!r} needs the module {error.name!r}: install it in this environment, or "
             "correct the name"
         )
     if isinstance(error, SystemExit):
         return (
-            f"{_failure(error)}: {module!r} ends the process while it is imported: "
+            f"{failure(error)}: {module!r} ends the process while it is imported: "
             'put what it does under `if __name__ == "__main__":`'
         )
-    return f"{_failure(error)}: mend it; {module!r} could not be imported"
+    return f"{failure(error)}: mend it; {module!r} could not be imported"
 
 
-def _failure(error: BaseException | None) -> str:
+def failure(error: BaseException | None) -> str:
     """`file:line: what was raised`, in one line."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{_shown(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}"
@@ -120,7 +120,7 @@ def _failure(error: BaseException | None) -> str:
     frames: list[traceback.FrameSummary] = []
     if error is not None:
         frames += traceback.extract_tb(error.__traceback__)
-    called = [frame for frame in frames if not frame.filename.startswith("<frozen") and frame.filename != __file__]
+    called = [frame for frame in frames if not frame.filename.startswith("<frozen") and not _ours(frame.filename)]
     own = [
         frame
         for frame in called
@@ -129,6 +129,11 @@ def _failure(error: BaseException | None) -> str:
     for frame in (own or called)[-1:]:
         return f"{_shown(frame.filename)}:{frame.lineno}: {what}"
     return what
+
+
+def _ours(file: str) -> bool:
+    """Whether this is the command line itself, which only called what failed."""
+    return Path(file).is_relative_to(Path(__file__).parent)
 
 
 def _shown(file: str) -> str:

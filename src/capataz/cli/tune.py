@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capataz.cli.diagnose import classes, jobs_for
+from capataz.cli.diagnose import classes, idle_kinds, jobs_for, notice
 from capataz.cli.finding import open_existing
 from capataz.cli.options import OUTPUT, as_json as json_option
 from capataz.cli.render import console, print_json
-from capataz.cli.tuning import Part, as_given, labeller, put, read_stored, share, stored, titled, twice
+from capataz.cli.tuning import Part, as_given, idle_labels, labeller, put, read_stored, share, stored, titled, twice
 from capataz.events.facts import Kind
 from capataz.ingest.parallel import Work, fold_runs
 from capataz.ingest.report import Report
-from capataz.lens.tune import Curve, Curves, Trial
+from capataz.lens.tune import Curve, Curves
 from capataz.lens.tune_choose import choose, chosen_thresholds, tools_with_enough_runs
 from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent, tuned_json
 from capataz.mistakes import Misuse
@@ -103,7 +103,7 @@ class _Runs:
     jobs: int
     screen: Console
 
-    def replay(self, words: str, policies: tuple[str, ...], probing: bool) -> tuple[Curves, list[Trial], Report]:
+    def replay(self, words: str, policies: tuple[str, ...], probing: bool) -> tuple[Part, Report]:
         """One pass over all runs: what policies do as a whole, and with `probing` what each limit would do."""
         start = partial(Part, policies, self.labels, probing)
         with _bar(self.screen, words) as advance:
@@ -111,13 +111,11 @@ class _Runs:
                 parts = [(asyncio.run(_fold_store(self.store, start(), advance)), Report())]
             else:
                 parts = fold_runs(Work(self.paths, start, put, kinds=self.kinds), self.jobs, advance)
-        curves, trials, report = Curves(), [Trial() for _ in policies], Report()
+        whole, report = start(), Report()
         for part, found in parts:
-            curves.merge(part.curves)
+            whole.merge(part)
             report.merge(found)
-            for trial, more in zip(trials, part.trials, strict=True):
-                trial.merge(more)
-        return curves, trials, report
+        return whole, report
 
 
 @contextmanager
@@ -148,7 +146,9 @@ async def _fold_store(url: str, part: Part, advance: Callable[[int], None]) -> P
 def _tune(runs: _Runs, rules: Policy, most: float) -> tuple[Tuned, Policy, Report]:
     """Choose, replay the choice as a whole, and choose more carefully while it still cuts too much."""
     text = rules.to_toml()
-    curves, (now,), report = runs.replay("trying every limit", (text,), True)
+    tried, report = runs.replay("trying every limit", (text,), True)
+    notice(runs.screen, [*idle_kinds(runs.kinds, report.tools), *idle_labels(runs.labels, tried.met)])
+    curves, (now,) = tried.curves, tried.trials
     allowed = room = int(most * curves.good)
     rounds = 0
     while True:
@@ -158,7 +158,8 @@ def _tune(runs: _Runs, rules: Policy, most: float) -> tuple[Tuned, Policy, Repor
         policy = rules if thresholds == rules.thresholds else replace(rules, thresholds=thresholds)
         if policy is rules:
             return Tuned(curves, choices, most, now, now), rules, report
-        _, (trial,), _ = runs.replay("replaying the choice", (policy.to_toml(),), False)
+        replayed, _ = runs.replay("replaying the choice", (policy.to_toml(),), False)
+        (trial,) = replayed.trials
         tuned = Tuned(curves, choices, most, now, trial)
         if tuned.kept or room <= 0 or rounds >= _ROUNDS:
             return tuned, policy, report

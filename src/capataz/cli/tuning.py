@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import shutil
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,14 +17,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from capataz.cli.streams import aside
 from capataz.events.facts import RunEnded
 from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun, Origin
 from capataz.ingest.report import Report
 from capataz.lens.tune import Curves, Prober, Trial
+from capataz.lens.words import counted
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy
 from capataz.policy.thresholds import enabled_guards
+from capataz.tools.usercode import Trap
 
 if TYPE_CHECKING:
     from capataz.ports import Store
@@ -33,6 +36,8 @@ Labeller = Callable[[ImportedRun], bool | None]
 GOOD = frozenset(("1", "true", "yes", "good", "success", "succeeded", "completed", "passed", "pass", "ok"))
 BAD = frozenset(("0", "false", "no", "bad", "failure", "failed", "partial", "aborted", "fail", "error"))
 STDIN = Path("-")
+_NAMED = 5
+"""Runs that are named of those that are not there."""
 _ENDS: Mapping[str, bool] = {"completed": True, "partial": False, "aborted": False, "escalated": False}
 
 
@@ -45,14 +50,26 @@ class Part:
     probing: bool = True
     curves: Curves = field(default_factory=Curves)
     trials: list[Trial] = field(default_factory=list[Trial])
+    met: set[str] = field(default_factory=set[str])
+    """Runs that a table of labels names and that were read."""
 
     def __post_init__(self) -> None:
         self.trials = [Trial() for _ in self.policies]
 
+    def merge(self, other: Part) -> None:
+        """Add what another worker has filled."""
+        self.curves.merge(other.curves)
+        for trial, more in zip(self.trials, other.trials, strict=True):
+            trial.merge(more)
+        self.met |= other.met
+
 
 def put(part: Part, run: ImportedRun) -> None:
     """Take one run in."""
-    label = labeller(part.labels)(run)
+    said = labeller(part.labels)
+    label = said(run)
+    if isinstance(said, Table) and run.id in said.known:
+        part.met.add(run.id)
     if part.probing:
         part.curves.add(run.events, label, _prober(part.policies[0]))
     if label is None:
@@ -84,12 +101,21 @@ def labeller(said: str) -> Labeller:
         return recorded
     if Path(said).suffix.lower() in (".csv", ".tsv") or Path(said).is_file():
         return _from_table(Path(said))
-    from capataz.cli.finding import find_function
+    return _asked(said)
+
+
+def _asked(said: str) -> Labeller:
+    """A function of the user's. Whatever it raises is their mistake, told with the run it was made over."""
+    from capataz.cli.finding import failure, find_function
 
     found = find_function(said)
 
     def label(run: ImportedRun) -> bool | None:
-        told = found(run)
+        told: object = None
+        with aside(), Trap() as trap:
+            told = found(run)
+        if trap.error is not None:
+            raise Misuse(f"--label {said} failed over run {run.id!r} of {run.origin}: {failure(trap.error)}")
         if told is not None and not isinstance(told, bool):
             raise Misuse(f"{said} said {told!r} of run {run.id!r}: give True, False or None")
         return told
@@ -105,27 +131,55 @@ def recorded(run: ImportedRun) -> bool | None:
     return None if ended is None else _ENDS.get(ended.outcome)
 
 
-def _from_table(path: Path) -> Labeller:
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Outcomes by the id of the run, out of a file of the user's."""
+
+    known: Mapping[str, bool]
+
+    def __call__(self, run: ImportedRun) -> bool | None:
+        return self.known.get(run.id)
+
+
+def idle_labels(said: str, met: Container[str]) -> list[str]:
+    """A line about the runs that a table labels and that were not among those read."""
+    table = labeller(said)
+    missing = [run for run in table.known if run not in met] if isinstance(table, Table) else []
+    if not missing:
+        return []
+    named = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
+    return [
+        f"{said} labels {counted(len(missing), 'run')} that {'is' if len(missing) == 1 else 'are'} not here: {named}"
+    ]
+
+
+def _from_table(path: Path) -> Table:
     """Run ids in the column `run` (or the first), outcomes in `label` (or the second)."""
     if not path.is_file():
         raise Misuse(f"--label: there is no file {path}")
     with path.open(encoding="utf-8-sig", newline="") as lines:
-        rows = list(csv.reader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
-    head = [name.strip().lower() for name in rows[0]] if rows else []
+        reader = csv.reader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        rows = [(reader.line_num, row) for row in reader]
+    head = [name.strip().lower() for name in rows[0][1]] if rows else []
     named = "run" in head and "label" in head
     run_at, label_at = (head.index("run"), head.index("label")) if named else (0, 1)
     known: dict[str, bool] = {}
-    for number, row in enumerate(rows[named:], 1 + named):
+    lines_of: dict[str, int] = {}
+    for number, row in rows[named:]:
         if len(row) <= max(run_at, label_at):
             continue
         word = row[label_at].strip().lower()
         if word not in GOOD | BAD | {""}:
             raise Misuse(f"{path}:{number}: {word!r} is no outcome: write true or false (or leave it empty)")
-        if word:
-            known[row[run_at].strip()] = word in GOOD
+        if not word:
+            continue
+        run, good = row[run_at].strip(), word in GOOD
+        if known.setdefault(run, good) != good:
+            raise Misuse(f"{path}:{number}: run {run!r} is {word} here and the opposite in line {lines_of[run]}")
+        lines_of.setdefault(run, number)
     if not known:
         raise Misuse(f"{path} labels no run: give the columns run,label")
-    return lambda run: known.get(run.id)
+    return Table(known)
 
 
 async def stored(store: Store, most: int) -> list[str]:

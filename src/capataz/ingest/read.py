@@ -94,6 +94,8 @@ def _counted(runs: Iterable[ImportedRun], reading: _Reading) -> Iterator[Importe
             reading.report.runs[run.source_format] += 1
         else:
             reading.report.runs[f"{run.source_format} sub-agents"] += 1
+        if reading.kinds:
+            reading.report.meet(run.guesses, reading.kinds)
         yield run
 
 
@@ -252,7 +254,7 @@ def _run_lines(
         else:
             unknown += 1
     if unknown:
-        context.report.warn(context.file, 0, f"{unknown} lines of no known format")
+        context.report.warn(context.file, 0, f"lines of no known format: {unknown}")
 
 
 def _recognised(

@@ -6,12 +6,15 @@ A broken line is a fact about the records, never a reason to stop. The list of n
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from capataz.events.facts import JSON
 
 LEFT = 5
 """How many files that are left alone for one reason are named."""
+TOOLS = 1_000
+"""How many names of tools are kept."""
 NOTES = 200
 """How many notes are kept word for word; the rest are only counted."""
 
@@ -57,6 +60,8 @@ class Report:
     left_alone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Names of the first `LEFT` of them, by reason."""
     notes: list[Note] = field(default_factory=list[Note])
+    tools: set[str] = field(default_factory=set[str])
+    """Names of tools whose class was guessed, kept where somebody says better: theirs, and the first `TOOLS`."""
 
     def bad(self, file: str, line: int, why: str) -> None:
         """Count something broken and remember where."""
@@ -72,12 +77,17 @@ class Report:
         """Remember something that was read but not wholly."""
         self._note(file, line, why)
 
+    def meet(self, tools: Iterable[str], said: Container[str]) -> None:
+        """Remember the tools of a run; those that are `said` however many there are."""
+        self.tools.update(name for name in tools if name in said or len(self.tools) < TOOLS)
+
     def merge(self, other: Report) -> None:
         """Add what another part of the same reading found."""
         self.files += other.files
         self.runs.update(other.runs)
         self.broken += other.broken
         self.skipped.update(other.skipped)
+        self.tools |= other.tools
         for why, files in other.left_alone.items():
             self._leave(why, files)
         self.notes = sorted([*self.notes, *other.notes], key=lambda note: (note.file, note.line))[:NOTES]
