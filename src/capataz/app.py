@@ -164,6 +164,7 @@ class App:
         from capataz.runtime.yard import Task
 
         described.check_task(agent.name, task)
+        described.check_texts({"task_type": task_type, "tenant": tenant, "user": user})
         yard = self.yard()
         spec = await self._prepare(agent)
         talk = None if conversation is None else named(conversation)

@@ -6,7 +6,9 @@ from typing import Any, cast
 import pytest
 
 from capataz import Agent, App, Budget, Misuse, tool
-from capataz.mistakes import ToolMisuse
+from capataz.mistakes import StoreError, ToolMisuse
+from capataz.ports import Job
+from capataz.stores.memory import MemoryStore
 from capataz.testing.scripted import ScriptedModel, says
 
 
@@ -103,6 +105,43 @@ async def test_a_task_is_words(task: Any) -> None:
             await kept.arun(talking, task)
         with pytest.raises(Misuse, match="say"):
             await talking.asubmit(task, app=kept)
+
+
+HALF = "caf\udce9"
+"""What an undecodable byte becomes in a file's name."""
+
+
+@pytest.mark.parametrize("name", ["tenant", "user", "task_type", "conversation", "key"])
+@pytest.mark.parametrize(("value", "told"), [(HALF, "is half a character"), (5, "text")])
+async def test_a_name_no_store_can_keep_is_refused_where_it_is_given(name: str, value: Any, told: str) -> None:
+    talking = Agent("talks", ScriptedModel(says("Hello.")), role="talking")
+    async with App("memory:") as kept:
+        more: dict[str, Any] = {name: value}
+        with pytest.raises(Misuse, match=f"^{name}=.*{told}"):
+            await talking.asubmit("Greet.", app=kept, **more)
+        if name != "key":
+            with pytest.raises(Misuse, match=f"^{name}=.*{told}"):
+                await kept.arun(talking, "Greet.", **more)
+        assert await kept.store.runs() == []
+
+
+async def test_half_a_character_is_refused_in_a_task_and_in_the_name_of_an_agent() -> None:
+    talking = Agent("talks", ScriptedModel(says("Hello.")), role="talking")
+    async with App("memory:") as kept:
+        with pytest.raises(Misuse, match=r"^task=.*is half a character"):
+            await kept.arun(talking, HALF)
+        with pytest.raises(Misuse, match=r"^task=.*is half a character"):
+            await talking.asubmit(HALF, app=kept)
+    with pytest.raises(Misuse, match="is half a character"):
+        agent(name=HALF)
+
+
+async def test_what_a_queue_in_memory_cannot_keep_leaves_it_as_it_was() -> None:
+    queue = MemoryStore().queue()
+    for odd in (Job("r", "a", "t", priority=2**70), Job("r", "a", "t", tenant=HALF)):
+        with pytest.raises(StoreError, match="in memory"):
+            await queue.enqueue(odd)
+    assert await queue.enqueue(Job("r", "a", "t")) == "r"
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,7 @@ class Agent:
         from capataz.runtime.conversing import conversations_of, named
 
         described.check_task(self.name, task)
+        described.check_texts({"task_type": task_type, "tenant": tenant, "user": user, "key": key})
         if delay < 0:
             raise Misuse(f"delay={delay!r}: give seconds, 0 or more")
         around = app.yard().around

@@ -18,6 +18,7 @@ from capataz.kernel.state import Rules, State
 from capataz.memory.conversation import Arrived, Conversations, Entered, Told
 from capataz.mistakes import Misuse, NotFound, StoreError
 from capataz.ports import Store
+from capataz.runtime.described import check_texts
 from capataz.runtime.looks import Looks
 from capataz.runtime.yard import Yard
 
@@ -45,6 +46,7 @@ def named(conversation: object) -> str:
     """The name of a conversation, if it can be one. An empty one is a mistake, not the conversation of everybody."""
     if not isinstance(conversation, str):
         raise Misuse(f"conversation={conversation!r}: a name is text")
+    check_texts({"conversation": conversation})
     if not conversation.strip() or len(conversation) > LONGEST_NAME:
         raise Misuse(f"conversation={conversation[:40]!r}: a name has 1 to {LONGEST_NAME} characters")
     return conversation

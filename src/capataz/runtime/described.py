@@ -28,6 +28,7 @@ def check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         given = "" if name == "" else f", as text, not {name!r}"
         raise Misuse(f'an Agent needs a name{given}: it is how its runs are found again. Agent("support", ...)')
+    check_texts({"Agent: name": name})
 
 
 def check_model(where: str, model: object) -> None:
@@ -85,6 +86,22 @@ def check_task(agent: str, task: object) -> None:
         raise Misuse(f"agent {agent!r} was given the task {task!r}: say in words, as a str, what it should do")
     if not task.strip():
         raise Misuse(f"agent {agent!r} was given an empty task: say what it should do")
+    check_texts({"task": task})
+
+
+def check_texts(given: Mapping[str, object]) -> None:
+    """Names and other words that a store keeps as text, by what they are called; None is none."""
+    for name, text in given.items():
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            raise Misuse(f"{name}={text!r}: give text")
+        half = next((char for char in text if "\ud800" <= char <= "\udfff"), None)
+        if half is not None:
+            raise Misuse(
+                f"{name}={text[:40]!r}: {half!r} is half a character, which no store can keep: "
+                'bytes that are not UTF-8 become text with .decode(errors="replace")'
+            )
 
 
 def check_store(store: object) -> None:

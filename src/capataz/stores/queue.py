@@ -136,13 +136,12 @@ class InMemory:
             connection.execute("BEGIN")
             try:
                 value = work(connection)
-            except sqlite3.Error as error:
-                connection.execute("ROLLBACK")
+                connection.execute("COMMIT")
+            except (sqlite3.Error, UnicodeError, OverflowError) as error:
                 raise StoreError(f"could not {doing} the store in memory: {error}") from error
-            except StoreError:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
             return value
 
     def close(self) -> None:
