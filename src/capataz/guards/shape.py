@@ -6,6 +6,8 @@ What is found may have empty parts of its own: a customer without orders is a cu
 
 from __future__ import annotations
 
+import re
+
 import orjson
 
 from capataz.events.facts import JSON
@@ -43,6 +45,15 @@ _WORDS = frozenset(("message", "msg", "detail", "info", "note", "reason", "statu
 _NAMES = frozenset(("id", "uuid", "name", "sku", "email", "title", "key", "number"))
 """What a thing that was found has, and an answer has not."""
 _JSON_LENGTH = 400
+_FRAME = re.compile(
+    r"(?:\s*<(?:\?xml[^<>]*\?|!doctype[^<>]*|/?(?:html|body|main|section|div|ul|ol|dl|table|tbody|results?|items|rows"
+    r"|records|entries|matches|hits|documents|list|feed|response|data)"
+    r"""(?:\s+(?:class|style|role|xmlns(?::\w+)?)="[^"<>]*"|\s+(?:count|total)="0")*\s*/?)>)+\s*""",
+    re.IGNORECASE,
+)
+"""Tags that hold what was found, with nothing in them. One of another name or with a value may itself be a find."""
+_HEAD_LINE = re.compile(r"""["']?(?:id|uuid|\w+_id)["']?(?=[^\n]*[a-z_]{4})(?:[,;\t]["']?[a-z_]\w*["']?)+\r?\n""")
+"""The head of a CSV file: it begins with an id and ends its line, so that a list of words is not taken for one."""
 
 
 def is_empty(result: JSON) -> bool:
@@ -69,7 +80,14 @@ def _empty_text(text: str) -> bool:
         except orjson.JSONDecodeError:
             return says_nothing(text)
         return is_empty(held)
-    return says_nothing(text)
+    return says_nothing(text) or _is_bare(text)
+
+
+def _is_bare(text: str) -> bool:
+    """A page, a document or a table of which only the frame is there."""
+    if len(text) > _JSON_LENGTH:
+        return False
+    return (_FRAME if text.lstrip()[:1] == "<" else _HEAD_LINE).fullmatch(text) is not None
 
 
 def _empty_object(held: dict[str, JSON], depth: int) -> bool:
