@@ -22,6 +22,7 @@ from capataz.cli.finding import find_app
 from capataz.cli.masking import shower
 from capataz.cli.options import as_json, log_json as log_json_option, otel as otel_option, store as store_option
 from capataz.cli.telemetry import watched
+from capataz.runtime.blocking import run_loop
 from capataz.runtime.shift import Shift, Terms
 from capataz.runtime.watchdog import Pace, Unfit
 
@@ -70,7 +71,7 @@ def worker(
     pace = Pace(beat=beat, stall=stall, drain=drain, poll=min(0.5, beat))
     terms = Terms(slots, per_tenant, crashes, pace)
     with watched(app, otel, log_json):
-        asyncio.run(_work(app, agents, terms, until_idle))
+        run_loop(_work(app, agents, terms, until_idle))
 
 
 def _log_to_stderr(as_json: bool) -> None:
