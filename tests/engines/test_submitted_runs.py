@@ -44,6 +44,14 @@ async def test_the_same_key_is_the_same_run(yard: Yard) -> None:
     assert len(await yard.app.store.runs()) == 1
 
 
+@pytest.mark.parametrize(("name", "tenant", "user"), [("talker", "b", "u"), ("talker", "a", "v"), ("other", "a", "u")])
+async def test_a_key_leads_nobody_to_the_run_of_somebody_else(yard: Yard, name: str, tenant: str, user: str) -> None:
+    first = await talker().asubmit("secret of a", app=yard.app, key="ticket-1", tenant="a", user="u")
+    with pytest.raises(Misuse, match="key='ticket-1' was used for another tenant") as refused:
+        await talker(name=name).asubmit("hello", app=yard.app, key="ticket-1", tenant=tenant, user=user)
+    assert first.run not in str(refused.value)
+
+
 async def test_events_can_be_followed_from_outside(yard: Yard) -> None:
     agent = talker()
     handle = await agent.asubmit("say hello", app=yard.app)

@@ -162,7 +162,8 @@ class Agent:
         In a `conversation` its runs are driven one at a time, in the order of arrival. `tenant` and `user` are on whose
         behalf it is: their accounts pay. Slots are shared out evenly among tenants; within a tenant a higher `priority`
         goes first. `delay` is the seconds before which it is not begun. `key` makes submitting harmless to repeat: a
-        second task with the same key is the first one, also when that is over.
+        second task with the same key is the first one, also when that is over. Raises `Misuse` where that is another
+        tenant's, user's or agent's.
         """
         from capataz.memory.conversation import Arrived
         from capataz.ports import Job
@@ -177,6 +178,8 @@ class Agent:
         talk = None if conversation is None else named(conversation)
         job = Job(around.chance.identity(), self.name, task, task_type, talk, tenant, priority, due, key, user)
         run = await app.engine.submit(job)
+        if run != job.run:
+            described.check_same(job, await app.engine.look(run))
         if talk and run == job.run:  # the worker keeps it too: whichever comes first
             talks = conversations_of(app.store, around.clock.now)
             await talks.arrive(Arrived(talk, run, self.name, task, tenant, user))

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import cast, get_origin
 
 from capataz.mistakes import Misuse
+from capataz.ports import Job, JobRow
 
 
 def check_allowance(name: str, value: object, *, whole: bool) -> None:
@@ -102,6 +103,14 @@ def check_texts(given: Mapping[str, object]) -> None:
                 f"{name}={text[:40]!r}: {half!r} is half a character, which no store can keep: "
                 'bytes that are not UTF-8 become text with .decode(errors="replace")'
             )
+
+
+def check_same(asked: Job, found: JobRow | None) -> None:
+    """A key leads nobody to the run of somebody else. The message does not say whose it is."""
+    if found is not None and any(getattr(asked, of) != getattr(found.job, of) for of in ("tenant", "user", "agent")):
+        raise Misuse(
+            f"key={asked.key!r} was used for another tenant, user or agent: make the tenant's name part of the key"
+        )
 
 
 def check_store(store: object) -> None:
