@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from capataz.events.facts import Call, Fact, ModelCallFailed, ModelReplied, RunEnded, ToolFinished, VerdictGiven
-from capataz.lens.words import counted, said
+from capataz.events.facts import Fact, ModelCallFailed, ModelReplied, RunEnded, ToolFinished, VerdictGiven
+from capataz.lens.words import counted
 
 WELL = "its own runtime ended it"
 NOT_CHECKED = "whether it did what it says was not checked"
+_PROMISES = ("write", "message")
+"""Classes of tools whose failure leaves something undone; a command that fails is a finding."""
 
 
 @dataclass(slots=True)
@@ -21,17 +23,19 @@ class Troubles:
 
     agents: int = 0
     _acts: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    """Acts that failed, and how often; the same act done later takes its failures away."""
+    """Writes and messages that failed, and how often; one that lands on the same target later makes them good."""
     _notes: dict[str, None] = field(default_factory=dict[str, None])
     _unanswered: bool = False
 
     def take(self, fact: Fact) -> None:
         """The facts in order, the notes of the guards among them."""
         match fact:
-            case ToolFinished(call=call, error=error) if call.acting and error:
-                self._acts[_act(call)] = self._acts.get(_act(call), 0) + 1
-            case ToolFinished(call=call) if call.acting:
-                self._acts.pop(_act(call), None)
+            case ToolFinished(call=call, error=error) if call.kind in _PROMISES:
+                act = (call.tool, "") if call.target is None else ("", call.target)
+                if error:
+                    self._acts[act] = self._acts.get(act, 0) + 1
+                else:
+                    self._acts.pop(act, None)
             case VerdictGiven(guard=guard, kind=kind):
                 self._notes[f"{guard} ({kind})"] = None
             case ModelCallFailed() | ModelReplied():
@@ -55,7 +59,3 @@ class Troubles:
             return replace(ended, detail=f"{WELL}; {NOT_CHECKED}")
         reason = "acts-failed" if failed else "noted"
         return replace(ended, reason=reason, detail=f"{WELL}, but {against}; {NOT_CHECKED}")
-
-
-def _act(call: Call) -> tuple[str, str]:
-    return call.tool, said({name: call.arguments[name] for name in sorted(call.arguments)})
