@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -98,10 +100,20 @@ async def test_a_handle_works_without_a_loop_too(tmp_path: Path) -> None:
 async def test_what_cannot_be_submitted_says_why(yard: Yard) -> None:
     with pytest.raises(Misuse, match="empty task"):
         await talker().asubmit(" ", app=yard.app)
-    with pytest.raises(Misuse, match="delay"):
-        await talker().asubmit("x", app=yard.app, delay=-1)
+    for delay in (-1, math.inf, math.nan, 1e12, "3", True):
+        with pytest.raises(Misuse, match="delay"):
+            await talker().asubmit("x", app=yard.app, delay=cast("Any", delay))
+    for priority in (1.5, "1", True, 10**30, math.nan):
+        with pytest.raises(Misuse, match="priority"):
+            await talker().asubmit("x", app=yard.app, priority=cast("Any", priority))
+    for key in ("", "  ", 3):
+        with pytest.raises(Misuse, match="key"):
+            await talker().asubmit("x", app=yard.app, key=cast("Any", key))
     with pytest.raises(Misuse, match="needs agents"):
         yard.app.worker()
+    handle = await talker().asubmit("x", app=yard.app)
+    with pytest.raises(TimeoutError, match=f"{handle.run} has no outcome after 0.01 seconds"):
+        await handle.await_(0.01)
     with pytest.raises(NotFound):
         await talker().handle("ghost", app=yard.app).apoll()
 

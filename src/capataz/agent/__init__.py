@@ -161,9 +161,9 @@ class Agent:
 
         In a `conversation` its runs are driven one at a time, in the order of arrival. `tenant` and `user` are on whose
         behalf it is: their accounts pay. Slots are shared out evenly among tenants; within a tenant a higher `priority`
-        goes first. `delay` is the seconds before which it is not begun. `key` makes submitting harmless to repeat: a
-        second task with the same key is the first one, also when that is over. Raises `Misuse` where that is another
-        tenant's, user's or agent's.
+        (-1,000 to 1,000) goes first. `delay` is the seconds before which it is not begun. `key` makes submitting
+        harmless to repeat: a second task with the same key is the first one, also when that is over. Raises `Misuse`
+        where that is another tenant's, user's or agent's.
         """
         from capataz.memory.conversation import Arrived
         from capataz.ports import Job
@@ -171,8 +171,7 @@ class Agent:
 
         described.check_task(self.name, task)
         described.check_texts({"task_type": task_type, "tenant": tenant, "user": user, "key": key})
-        if delay < 0:
-            raise Misuse(f"delay={delay!r}: give seconds, 0 or more")
+        described.check_place(priority, delay, key)
         around = app.yard().around
         due = around.clock.now() + delay if delay else 0.0
         talk = None if conversation is None else named(conversation)

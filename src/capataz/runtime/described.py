@@ -14,6 +14,11 @@ from typing import cast, get_origin
 from capataz.mistakes import Misuse
 from capataz.ports import Job, JobRow
 
+FURTHEST = 1_000
+"""How far up or down a priority goes."""
+LONGEST_DELAY = 31_536_000
+"""Seconds that a task may be put off."""
+
 
 def check_allowance(name: str, value: object, *, whole: bool) -> None:
     """A ceiling of a budget: a number above 0, or None for no limit."""
@@ -103,6 +108,18 @@ def check_texts(given: Mapping[str, object]) -> None:
                 f"{name}={text[:40]!r}: {half!r} is half a character, which no store can keep: "
                 'bytes that are not UTF-8 become text with .decode(errors="replace")'
             )
+
+
+def check_place(priority: object, delay: object, key: object) -> None:
+    """Where in the queue a task is put, and under which key: what the HTTP API takes too."""
+    number = _number(priority, whole=True)
+    if number is None or not -FURTHEST <= number <= FURTHEST:
+        raise Misuse(f"priority={priority!r}: give a whole number from -{FURTHEST} to {FURTHEST}; higher goes first")
+    seconds = _number(delay)
+    if seconds is None or not 0 <= seconds <= LONGEST_DELAY:
+        raise Misuse(f"delay={delay!r}: give seconds, from 0 to {LONGEST_DELAY:,} (a year)")
+    if isinstance(key, str) and not key.strip():
+        raise Misuse(f"key={key!r}: every task with an empty key would be one and the same: name it, or leave it out")
 
 
 def check_same(asked: Job, found: JobRow | None) -> None:

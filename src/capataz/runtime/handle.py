@@ -63,11 +63,16 @@ class Handle:
 
     async def await_(self, timeout: float = 3600.0) -> Outcome:  # noqa: ASYNC109 - the run itself is not cancelled
         """The outcome, once there is one. Raises `TimeoutError` after so many seconds; the run goes on."""
-        async with asyncio.timeout(timeout):
-            looks = Looks()
-            while (outcome := await self.apoll()) is None:
-                await looks.rest()
-            return outcome
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                looks = Looks()
+                while (outcome := await self.apoll()) is None:
+                    await looks.rest()
+                return outcome
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TimeoutError(f"run {self.run} has no outcome after {timeout:g} seconds; it goes on") from None
 
     async def acancel(self, reason: str = "cancelled") -> bool:
         """Order the end of the run; True where there was something to end.

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from capataz.events.facts import JSON
+from capataz.runtime.described import FURTHEST, LONGEST_DELAY
 from capataz.web.gate import Refused
 from capataz.web.inbox_pages import Action
 from capataz.web.problems import problem
@@ -31,8 +32,8 @@ class Submit(Body):
     agent: Name
     task: Annotated[str, StringConstraints(min_length=1, max_length=200_000, pattern=r"\S")]
     task_type: Name | None = None
-    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
-    delay: Annotated[float, Field(ge=0, le=31_536_000, strict=False)] = 0.0
+    priority: Annotated[int, Field(ge=-FURTHEST, le=FURTHEST)] = 0
+    delay: Annotated[float, Field(ge=0, le=LONGEST_DELAY, strict=False)] = 0.0
     """Seconds before which it is not begun."""
 
 
