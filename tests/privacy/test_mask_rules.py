@@ -337,3 +337,9 @@ def test_keys_of_different_marks_are_all_found(mask: Mask) -> None:
         "sk-abcdefgh12345678 x hf_abcdefghijklmnopqrst1234 y sk-bbbbbbbb12345678 z SG.aaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbb"
     )
     assert mask.text(text) == "<API_KEY> x <API_KEY> y <API_KEY> z <API_KEY>"
+
+
+def test_of_two_secrets_that_overlap_nothing_is_left(mask: Mask) -> None:
+    masked = mask.text("BEARER PASSW=0?PASSW=0000")
+    assert masked == "BEARER <TOKEN><PASSWORD>"
+    assert mask.text(masked) == masked

@@ -66,11 +66,16 @@ class _Sheet:
         return self._low
 
     def add(self, hits: Iterable[Found]) -> None:
-        """Take what a rule found; of two that overlap the one that begins first, or is longer, stays."""
+        """Take what a rule found; of two that overlap the one that begins first, or is longer, stays.
+
+        What another secret has beyond it goes too: it would be found as soon as the first is covered.
+        """
         ordered = sorted(hits, key=lambda hit: (hit.start, -hit.end))
         kept: list[Found] = []
         last = 0
         for hit in ordered:
+            if hit.start < last < hit.end and hit.kind in SECRETS:
+                hit = hit._replace(start=last)
             if hit.start >= last and hit.end > hit.start:
                 kept.append(hit)
                 last = hit.end
