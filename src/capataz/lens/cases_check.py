@@ -68,7 +68,6 @@ _CASE: Mapping[str, _Shape] = {
 _EXPECTED: Mapping[str, _Shape] = {
     "signal": _one_of(_WRONG, null=True), "not_before": _INDEX, "at_latest": _INDEX, "onset": _INDEX,
 }  # fmt: skip
-_INDICES = ("not_before", "at_latest", "onset")
 _TOOL: Mapping[str, _Shape] = {
     "class": _one_of(CLASSES, null=True), "read_only": _FLAG, "target_arg": _TEXT, "poll_budget_s": _SECONDS,
 }  # fmt: skip
@@ -152,8 +151,8 @@ def _history(history: Sequence[object], tools: Object) -> Iterator[str]:
         yield from _order(held, at, turn)
         turn = max(turn, held.get("turn") or 0)
         if "tool" in held and held["tool"] not in tools and not held.get("is_error"):
-            near = _meant(held["tool"], tuple(tools))
-            yield f"{at}.tool is {held['tool']!r}, which is not under tools; declare it there{near}"
+            if near := _meant(held["tool"], tuple(tools)):  # a tool may go undeclared, a slip may not
+                yield f"{at}.tool is {held['tool']!r}, which is not under tools; declare it there{near}"
 
 
 def _held(item: object) -> Object:
@@ -187,13 +186,13 @@ def _label(case: Object, steps: int) -> Iterator[str]:
     kind, expected = case["kind"], case.get("expected")
     if expected is None:
         if kind != "healthy":
-            yield "expected is missing; give signal, not_before and at_latest (null where any place is right)"
+            yield "expected is missing; give signal, and not_before and at_latest where not any place is right"
         return
     found = list(_fields(expected, _EXPECTED, "expected."))
     yield from found
     if found:
         return
-    for name in _INDICES:
+    for name in ("not_before", "onset"):  # what may come at the latest may lie beyond the end
         at = expected.get(name)
         if at is not None and steps and at >= steps:
             yield f"expected.{name} is {at}, but the history ends at {steps - 1}; give an index of the history"
@@ -206,12 +205,9 @@ def _label(case: Object, steps: int) -> Iterator[str]:
 
 
 def _window(expected: Object) -> Iterator[str]:
-    """A case of something wrong says what is to be noticed and when; null says that any place is right."""
+    """A case of something wrong says what is to be noticed; where no place is given, any is right."""
     if expected.get("signal") is None:
         yield f"expected.signal is missing; give one of {', '.join(_WRONG)}, or make kind healthy"
-    for name in ("not_before", "at_latest"):
-        if name not in expected:
-            yield f"expected.{name} is missing; give an index of the history, or null where any place is right"
     first, last, onset = expected.get("not_before"), expected.get("at_latest"), expected.get("onset") or 0
     if first is not None and last is not None and first > last:
         yield f"expected.not_before is {first}, after at_latest {last}; the window must begin before it ends"

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
+
 from tests.guards.made.again import AGAIN
 from tests.guards.made.gates import GATED
 from tests.guards.made.harder_healthy import HARDER_HEALTHY
 from tests.guards.made.harder_loops import HARDER_LOOPS
-from tests.guards.made.vain import VAIN
-
 from tests.guards.made.healthy import HEALTHY
 from tests.guards.made.long import LONG
 from tests.guards.made.loops import LOOPS
 from tests.guards.made.making import Tale, Telling
+from tests.guards.made.vain import VAIN
 
 SETS: dict[str, tuple[Telling, ...]] = {
     "made_short.json": (*LOOPS, *VAIN, *HEALTHY, *GATED, *HARDER_LOOPS, *HARDER_HEALTHY),
