@@ -198,14 +198,20 @@ def test_a_wrong_label_is_refused_with_its_field_and_how_to_mend_it(raw: dict[st
 
 
 def test_every_mistake_of_a_file_is_told_at_once() -> None:
-    raws = [_loop(at_latest=99), {**_loop(), "id": "y", "kind": "odd"}]
+    raws = [_loop(onset=99), {**_loop(), "id": "y", "kind": "odd"}]
     with pytest.raises(Misuse) as raised:
         read_cases(json.dumps(raws).encode(), "cases.json")
     told = str(raised.value)
-    assert "case 'x': expected.at_latest" in told
+    assert "case 'x': expected.onset" in told
     assert "case 'y': kind is 'odd'" in told
     with pytest.raises(Misuse, match="and 2 more"):
         read_cases(json.dumps([7] * 12).encode(), "cases.json")
+
+
+def test_a_label_may_leave_out_where_and_a_case_what_a_tool_is() -> None:
+    case = case_of({**_loop(at_latest=99), "tools": {}})
+    assert score([case]).cases[0].verdict == "caught"
+    assert case_of({**_loop(), "expected": {"signal": "identical"}}).kind == "identical"
 
 
 def test_one_id_names_one_case() -> None:

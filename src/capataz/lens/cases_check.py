@@ -150,9 +150,11 @@ def _history(history: Sequence[object], tools: Object) -> Iterator[str]:
             continue
         yield from _order(held, at, turn)
         turn = max(turn, held.get("turn") or 0)
-        if "tool" in held and held["tool"] not in tools and not held.get("is_error"):
-            if near := _meant(held["tool"], tuple(tools)):  # a tool may go undeclared, a slip may not
-                yield f"{at}.tool is {held['tool']!r}, which is not under tools; declare it there{near}"
+        tool = held.get("tool")
+        if tool is None or tool in tools or held.get("is_error"):
+            continue
+        if near := _meant(tool, tuple(tools)):  # a tool may go undeclared, a slip may not
+            yield f"{at}.tool is {tool!r}, which is not under tools; declare it there{near}"
 
 
 def _held(item: object) -> Object:
