@@ -63,8 +63,9 @@ class Handle:
 
     async def await_(self, timeout: float = 3600.0) -> Outcome:  # noqa: ASYNC109 - the run itself is not cancelled
         """The outcome, once there is one. Raises `TimeoutError` after so many seconds; the run goes on."""
+        limit = asyncio.timeout(timeout)
         try:
-            async with asyncio.timeout(timeout) as limit:
+            async with limit:
                 looks = Looks()
                 while (outcome := await self.apoll()) is None:
                     await looks.rest()
