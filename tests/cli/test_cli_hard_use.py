@@ -167,7 +167,11 @@ def test_a_reader_that_went_away_does_not_change_how_a_run_ended(agents: Path, a
 def test_an_interrupted_run_says_how_to_go_on_and_is_resumed(agents: Path, runner: CliRunner) -> None:
     (agents / "slow.py").write_text(SLOW)
     command = [sys.executable, "-m", "capataz", "run", "slow:slow", "task"]
-    with subprocess.Popen(command, cwd=agents, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # Whoever started these tests may not hear an interrupt, as a job in the background: its children would not either.
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, cwd=agents, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, heard)
+    with process:
         until = time.monotonic() + 40
         while not (agents / "looking").exists() and time.monotonic() < until:
             time.sleep(0.05)

@@ -170,7 +170,7 @@ class Agent:
         from capataz.runtime.conversing import conversations_of, named
 
         described.check_task(self.name, task)
-        described.check_texts({"task_type": task_type, "tenant": tenant, "user": user, "key": key})
+        described.check_texts({"task": task, "task_type": task_type, "tenant": tenant, "user": user, "key": key})
         described.check_place(priority, delay, key)
         around = app.yard().around
         due = around.clock.now() + delay if delay else 0.0
