@@ -95,6 +95,8 @@ def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
     for view in state.turn.calls.values():
         if view.stage == "started" and not view.call.acting:
             view.repeat()
+        elif view.stage == "probed" and (view.call.turn, view.call.position) not in state.ledger.acts:
+            view.ask_again()
 
 
 def _message_received(state: State, event: Event, fact: MessageReceived) -> None:

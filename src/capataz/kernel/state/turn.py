@@ -27,6 +27,10 @@ class CallView:
         """The call is to be made again, as if it had not been begun."""
         self.stage = "probed" if self.call.acting else "asked"
 
+    def ask_again(self) -> None:
+        """What the read-back said before the act is old: the log may have been restored to a point before the act."""
+        self.stage, self.before = "asked", None
+
 
 @dataclass(slots=True)
 class Turn:
