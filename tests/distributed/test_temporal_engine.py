@@ -93,7 +93,9 @@ async def test_a_run_goes_through_temporal_and_temporal_learns_nothing_but_its_i
         outcome = await handle.await_(timeout=20)
         assert isinstance(outcome, Answered)
         assert outcome.answer == f"Hello {SECRET}"
-        assert (await agent.asubmit("Greet again", app=app, tenant="acme", key="k1")).run == handle.run, "the key is known"
+        assert (await agent.asubmit("Greet again", app=app, tenant="acme", key="k1")).run == handle.run, (
+            "the key is known"
+        )
         workflow = (await Client.connect(temporal)).get_workflow_handle(handle.run)
         assert await workflow.result() == "done"
         told = await told_of(workflow)
