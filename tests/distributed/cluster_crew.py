@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -45,9 +46,15 @@ async def act(step: int, context: ToolContext) -> str:
     return "done"
 
 
+WRITTEN = 0.5
+"""Seconds after which the log holds the reply that asked for a look: a look does not wait for that, as an act does. A
+worker killed before would have died at the step before."""
+
+
 @tool(kind="read")
 def die() -> str:
     note("die")
+    time.sleep(WRITTEN)
     os.kill(os.getpid(), signal.SIGKILL)
     return "never"
 

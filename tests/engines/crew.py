@@ -24,10 +24,16 @@ def note(words: str) -> None:
     os.close(descriptor)
 
 
+WRITTEN = 0.5
+"""Seconds after which the log holds the reply that asked for a look: a look does not wait for that, as an act does. A
+worker killed before would have died at the step before."""
+
+
 @tool(kind="read", idempotent=True)
 def index_batch(n: int) -> str:
     """Takes too much memory, every time."""
     note(f"index {n}")
+    time.sleep(WRITTEN)
     os.kill(os.getpid(), signal.SIGKILL)
     return "never"
 
