@@ -13,7 +13,7 @@ from capataz.events.facts import Event, ToolFinished, ToolRefused
 from capataz.guards.base import Signal
 from capataz.guards.canon import digest, names_absence, same_words
 from capataz.guards.limits import DEFAULTS, Limit, Thresholds
-from capataz.guards.reading import SHOWN, Step
+from capataz.guards.reading import SHOWN, Step, note
 from capataz.guards.shared import Shared
 from capataz.guards.wording import named, ordinal
 
@@ -78,9 +78,7 @@ class Failing(Shared[Errors]):
         error.count += 1
         error.tool = step.tool
         error.tried = error.tried or step.tried
-        error.places.append(step.seq)
-        if len(error.places) > SHOWN:
-            del error.places[1]
+        note(error.places, step.seq)
         if len(error.keys) < SHOWN:
             error.keys.add(step.key)
             error.targets.add(step.target)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from capataz.events.facts import CheckEvaluated, Event, MessageReceived, ModelReplied, RunStarted
 from capataz.guards.base import Signal
 from capataz.guards.limits import DEFAULTS, Thresholds
-from capataz.guards.reading import SHOWN, Step
+from capataz.guards.reading import Step, note
 from capataz.guards.shared import Shared
 
 _NOTHING_CALLED = (
@@ -74,9 +74,7 @@ class Narrating(Shared[Talk]):
         if text != state.text:
             state.text, state.same, state.places = text, 0, []
         state.same += 1
-        state.places.append(event.seq)
-        if len(state.places) > SHOWN:
-            del state.places[1]
+        note(state.places, event.seq)
         if state.acting and not state.called:
             words = "An acting role answered without calling anything, and nothing had been called before."
             return Signal(self.name, "narration", "narration", (event.seq,), "fail-turn", words, _NOTHING_CALLED)

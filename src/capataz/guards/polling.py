@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from capataz.events.facts import Event
 from capataz.guards.base import Advice, Signal
 from capataz.guards.limits import DEFAULTS, POLL_CUT, Thresholds
-from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.reading import Step, note, trim
 from capataz.guards.shared import Shared
 
 WATCHED = 64
@@ -61,9 +61,7 @@ class Polling(Shared[Looks]):
             look = state.open[step.key] = Look(step.pair, step.event.at)
             trim(state.open, WATCHED)
         look.count += 1
-        look.places.append(step.seq)
-        if len(look.places) > SHOWN:
-            del look.places[1]
+        note(look.places, step.seq)
         advice = self._advice(look, step)
         if advice is None:
             return None

@@ -76,6 +76,13 @@ def trim(memory: dict[int, T], ceiling: int = MEMORY) -> None:
             del memory[key]
 
 
+def note(places: list[int], seq: int) -> None:
+    """Keep one more position as proof: the first and the latest, `SHOWN` in all."""
+    places.append(seq)
+    if len(places) > SHOWN:
+        del places[1]
+
+
 @dataclass(slots=True)
 class Step:
     """One finished (or refused) call, read. `key` names the call, `pair` the call together with what came back.

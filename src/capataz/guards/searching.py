@@ -15,7 +15,7 @@ from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
 from capataz.guards.canon import meaningful
 from capataz.guards.limits import DEFAULTS, Thresholds
-from capataz.guards.reading import SHOWN, Step
+from capataz.guards.reading import Step, note
 from capataz.guards.shape import is_empty
 from capataz.guards.shared import Shared
 from capataz.guards.wording import ordinal
@@ -81,9 +81,7 @@ class Searching(Shared[Hunts]):
             return None
         hunt.turn = step.call.turn
         hunt.count += 1
-        hunt.places.append(step.seq)
-        if len(hunt.places) > SHOWN:
-            del hunt.places[1]
+        note(hunt.places, step.seq)
         limit = self.thresholds.empty_search
         if hunt.count != limit.nudge and hunt.count < limit.stop:
             return None

@@ -11,7 +11,7 @@ from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
 from capataz.guards.canon import meaningful
 from capataz.guards.limits import DEFAULTS, Thresholds
-from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.reading import Step, note, trim
 from capataz.guards.shared import Shared
 
 TRACKS = 64
@@ -100,9 +100,7 @@ class Sweeping(Shared[Sweeps]):
         if not state.stale:
             state.places = []
         state.stale += 1
-        state.places.append(step.seq)
-        if len(state.places) > SHOWN:
-            del state.places[1]
+        note(state.places, step.seq)
         return self._signal(state, step)
 
     def _signal(self, state: Sweeps, step: Step) -> Signal | None:

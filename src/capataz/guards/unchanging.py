@@ -14,7 +14,7 @@ from capataz.events.facts import JSON, Event
 from capataz.guards.base import Signal
 from capataz.guards.canon import result_bytes
 from capataz.guards.limits import DEFAULTS, Limit, Thresholds
-from capataz.guards.reading import SHOWN, Step, trim
+from capataz.guards.reading import Step, note, trim
 from capataz.guards.shape import is_empty, refuses
 from capataz.guards.shared import Shared
 from capataz.guards.wording import named, ordinal
@@ -45,9 +45,7 @@ class Tries:
             self.count, self.result = 0, result
             self.places = []
         self.count += 1
-        self.places.append(step.seq)
-        if len(self.places) > SHOWN:
-            del self.places[1]
+        note(self.places, step.seq)
         return self.count
 
 
@@ -269,9 +267,7 @@ class Said:
             return False
         self.count += 1
         self.terms |= terms
-        self.places.append(step.seq)
-        if len(self.places) > SHOWN:
-            del self.places[1]
+        note(self.places, step.seq)
         return True
 
 
