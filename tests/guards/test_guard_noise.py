@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from capataz.events.facts import JSON, Kind
@@ -96,6 +98,24 @@ def test_plain_figures_and_content_are_news(kind: Kind, one: JSON, other: JSON) 
 def test_a_text_that_only_looks_like_json_is_kept() -> None:
     assert result_bytes("{not json", "read") == b"{not json"
     assert result_bytes('{"v": 1}', "read") != result_bytes('{"v": 2}', "read")
+
+
+@pytest.mark.parametrize(("open_", "close"), [("[", "]"), ('{"a":', "}"), ('[{"ts": 1, "a":', "}]")])
+@pytest.mark.parametrize("levels", [60, 300, 1_000, 5_000])
+def test_however_deep_an_answer_nests_it_is_compared(open_: str, close: str, levels: int) -> None:
+    deep = open_ * levels + "1" + close * levels
+    kinds: tuple[Kind, ...] = ("read", "write")
+    for kind in kinds:
+        assert result_bytes(deep, kind) != result_bytes(deep.replace("1" + close, "2" + close), kind)
+    assert isinstance(error_words(deep, {}, "look"), frozenset)
+
+
+def test_json_in_json_in_json_is_compared() -> None:
+    deep = '{"v": 1, "ts": 5}'
+    for _ in range(8):
+        deep = json.dumps({"n": {"text": deep}})
+    assert len(deep) < 16_384
+    assert result_bytes(deep, "read") == result_bytes(deep.replace("5", "6"), "read")
 
 
 def test_a_long_result_is_cleaned_at_both_ends_only() -> None:

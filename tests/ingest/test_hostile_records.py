@@ -17,13 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from capataz.events.facts import JSON
+from capataz.events.plain import DEEPEST
 from capataz.ingest.build import ImportedRun
 from capataz.ingest.formats.base import Context
 from capataz.ingest.formats.literal import read as read_literal
 from capataz.ingest.read import Share, parse, read_runs
 from capataz.ingest.registry import DOCUMENTS, SESSIONS
 from capataz.ingest.report import Limits, Report
-from capataz.ingest.shape import DEEPEST, TOO_DEEP
+from capataz.ingest.shape import TOO_DEEP
 
 Reads = Callable[..., tuple[list[ImportedRun], Report]]
 CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]}\n'

@@ -235,6 +235,16 @@ async def test_half_a_character_in_the_task_is_no_reason_to_fail(world: World) -
     assert isinstance(await agent.arun("hello \udcff", app=world.app), Answered)
 
 
+async def test_a_text_that_nests_without_end_is_only_a_text(world: World) -> None:
+    @tool(kind="read")
+    def look(q: str) -> str:
+        return "[" * 1_000 + "]" * 1_000
+
+    model = ScriptedModel(calls(("look", {"q": "x"})), calls(("look", {"q": "x"})), says("Nothing to see."))
+    outcome = await Agent("a", model, tools=[look], role="talking").arun("Look.", app=world.app)
+    assert isinstance(outcome, Answered)
+
+
 @pytest.mark.parametrize("usage", [(-1_000_000, 0), (0, 0), (10**30, 5), (5, -1)])
 async def test_usage_that_cannot_be_true_is_estimated(world: World, usage: tuple[int, int]) -> None:
     from capataz.events.facts import Usage

@@ -15,11 +15,14 @@ from hashlib import blake2b
 import orjson
 
 from capataz.events.facts import JSON, Kind
+from capataz.events.plain import shallow
 
 HEAD = 1_024
 """Bytes at the start and at the end of a long result that are cleaned of noise; its middle counts as it is."""
 OPENED = 16_384
 """Characters of a text that is opened if it looks like JSON."""
+DEPTH = 64
+"""Levels of a result that are looked at for noise."""
 NODES = 512
 """Fields of a structured result that are looked at for noise."""
 
@@ -187,7 +190,7 @@ def result_bytes(result: JSON, kind: Kind) -> bytes:
     if isinstance(shown, str):
         data = shown.encode(errors="surrogatepass")
     elif isinstance(shown, dict | list):
-        data = _dumps(_cleaned(shown, kind, [NODES]))
+        data = _dumps(_cleaned(shown, kind, [NODES], DEPTH))
     else:
         data = _dumps(shown)
     if len(data) < 6:
@@ -205,26 +208,32 @@ def _opened(value: JSON) -> JSON:
         held: JSON = orjson.loads(value)
     except orjson.JSONDecodeError:
         return value
-    return held
+    return held if shallow(held, DEPTH) else value
 
 
-def _cleaned(value: JSON, kind: Kind, left: list[int]) -> JSON:
-    """The value without its noise fields; the very same object where there are none. `left` bounds the work."""
+def _cleaned(value: JSON, kind: Kind, left: list[int], depth: int) -> JSON:
+    """The value without its noise fields; the very same object where there are none.
+
+    `left` bounds the fields that are looked at, `depth` the levels: whoever answers may nest as he likes.
+    """
+    if not depth:
+        return value
     if isinstance(value, dict):
         left[0] -= len(value)
-        return _cleaned_object(value, kind, left)
+        return _cleaned_object(value, kind, left, depth)
     if isinstance(value, list):
         for place, item in enumerate(value):
             if isinstance(item, dict | list):
                 if left[0] <= 0:
                     break
-                cleaned = _cleaned(item, kind, left)
+                cleaned = _cleaned(item, kind, left, depth - 1)
                 if cleaned is not item:
-                    return [*value[:place], cleaned, *(_cleaned(other, kind, left) for other in value[place + 1 :])]
+                    others = (_cleaned(other, kind, left, depth - 1) for other in value[place + 1 :])
+                    return [*value[:place], cleaned, *others]
     return value
 
 
-def _cleaned_object(value: dict[str, JSON], kind: Kind, left: list[int]) -> JSON:
+def _cleaned_object(value: dict[str, JSON], kind: Kind, left: list[int], depth: int) -> JSON:
     noise, drawn = _noise_fields(tuple(value), kind)
     if noise:
         value = {key: item for key, item in value.items() if key not in noise or isinstance(item, dict | list)}
@@ -235,7 +244,7 @@ def _cleaned_object(value: dict[str, JSON], kind: Kind, left: list[int]) -> JSON
     for key, held in value.items():
         item = _opened(held)
         if isinstance(item, dict | list) and left[0] > 0:
-            cleaned = _cleaned(item, kind, left)
+            cleaned = _cleaned(item, kind, left, depth - 1)
             if cleaned is not held:
                 value = {**value, key: cleaned}
     return value
@@ -322,7 +331,7 @@ def error_words(result: JSON, arguments: Mapping[str, JSON], tool: str) -> froze
     ['denied', 'eacces', 'open', 'permission']
     """
     shown = _opened(result)
-    data = shown.encode(errors="replace") if isinstance(shown, str) else _dumps(_cleaned(shown, "exec", [NODES]))
+    data = shown.encode(errors="replace") if isinstance(shown, str) else _dumps(_cleaned(shown, "exec", [NODES], DEPTH))
     text = denoised(data[: 2 * HEAD], False).decode(errors="replace")
     for value in (tool, *arguments.values()):
         if isinstance(value, str) and 2 <= len(value) <= 256:

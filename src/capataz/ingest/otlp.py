@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from capataz.events.facts import JSON
-from capataz.ingest.shape import TOO_DEEP, shallow, unread
+from capataz.events.plain import shallow
+from capataz.ingest.shape import TOO_DEEP, unread
 
 MOST_BYTES = 128 << 20
 """Of a request once it is unpacked."""

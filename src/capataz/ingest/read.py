@@ -19,13 +19,14 @@ from typing import BinaryIO, cast
 import orjson
 
 from capataz.events.facts import JSON, Kind
+from capataz.events.plain import shallow
 from capataz.ingest import files
 from capataz.ingest.build import ImportedRun
 from capataz.ingest.formats import react
 from capataz.ingest.formats.base import Context, DocumentFormat, Session, SessionFormat
 from capataz.ingest.registry import document_format, session_format
 from capataz.ingest.report import Limits, Report
-from capataz.ingest.shape import TOO_DEEP, items, shallow, unread
+from capataz.ingest.shape import TOO_DEEP, items, unread
 
 _PATIENCE = 40
 """Lines that may go unrecognised at the start of a file before the rest is no longer asked about."""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import orjson
 
 from capataz.events.facts import JSON
+from capataz.events.plain import DEEPEST, shallow
 
 
 def several(words: str) -> frozenset[str]:
@@ -132,27 +133,9 @@ def parts(value: JSON) -> str:
     return "\n".join(word for word in found if word)
 
 
-DEEPEST = 120
-"""Levels of nesting beyond which a record is refused: no real one comes near, and writers of JSON stop at 254."""
 TOO_DEEP = f"nested too deeply (more than {DEEPEST} levels)"
 
 
 def unread(problem: ValueError) -> str:
     """Why a text could not be read as JSON. One too deep for the reader may well be JSON, and is not called broken."""
     return TOO_DEEP if "limit exceeded" in str(problem) else f"not JSON: {problem}"
-
-
-def shallow(value: JSON, deepest: int = DEEPEST) -> bool:
-    """Whether the value nests at most `deepest` levels. Level by level, so that depth costs no stack."""
-    level: list[JSON] = [value]
-    for _ in range(deepest):
-        below: list[JSON] = []
-        for item in level:
-            if isinstance(item, dict):
-                below.extend(inner for inner in item.values() if isinstance(inner, (dict, list)))
-            elif isinstance(item, list):
-                below.extend(inner for inner in item if isinstance(inner, (dict, list)))
-        if not below:
-            return True
-        level = below
-    return False
