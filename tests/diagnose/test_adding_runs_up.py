@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 from hypothesis import given, strategies as st
 
 from capataz.ingest.build import ImportedRun
+from capataz.lens.diagnose.as_json import report_json
 from capataz.lens.diagnose.examine import Examiner
 from capataz.lens.diagnose.findings import Subject
 from capataz.lens.diagnose.page import page, percent
-from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import KEPT, Totals, Waits
 
 Told = Callable[..., ImportedRun]

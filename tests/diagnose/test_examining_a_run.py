@@ -10,10 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 from capataz.events.facts import JSON, Event, Usage
 from capataz.ingest.build import Asked, ImportedRun, Origin, RunBuilder
+from capataz.lens.diagnose.as_json import report_json
 from capataz.lens.diagnose.examine import Examiner
 from capataz.lens.diagnose.findings import Baselines, Subject
 from capataz.lens.diagnose.page import page
-from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.showing import clip, steps_of
 from capataz.lens.diagnose.totals import MASKED, Totals
 

@@ -8,7 +8,7 @@ import base64
 import psycopg
 
 from capataz.events.facts import RunStarted
-from capataz.lens.trace import trace
+from capataz.lens.trace.fold import trace
 from capataz.ports import KeptSpan
 from capataz.stores.postgres import PostgresStore
 from capataz.stores.sealing import Seal

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capataz.lens.cases import case_of
+from capataz.lens.cases.read import case_of
 from capataz.lens.score import score_case
 
 CHANGED, SAME, FAILED = {"state_changed": True}, {"state_changed": False}, {"is_error": True, "state_changed": False}

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from capataz.cli.guards import guards
-from capataz.lens.cases_check import GATES, LOOPS
+from capataz.lens.cases.check import GATES, LOOPS
 from tests.guards.made.write import CASES, SETS, text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from capataz.lens.cases import case_of
+from capataz.lens.cases.read import case_of
 from capataz.lens.score import score_case
 from tests.guards.test_guard_kinds import CHANGED, FAILED, SAME, Told, drawn, every, story, tool
 

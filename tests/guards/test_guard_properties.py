@@ -18,7 +18,7 @@ from capataz.events.facts import JSON, Call, Event, Kind, ModelReplied, ToolFini
 from capataz.guards.base import Signal
 from capataz.guards.catalogue import default_guards
 from capataz.guards.watch import Watch
-from capataz.lens.cases import Case, case_of
+from capataz.lens.cases.read import Case, case_of
 from capataz.lens.replay import Replayed, replay
 from capataz.lens.score import score_case
 

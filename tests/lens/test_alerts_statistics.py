@@ -8,13 +8,13 @@ import random
 import pytest
 from hypothesis import given as cases, strategies as st
 
-from capataz.lens import spans_names as n
-from capataz.lens.alerts import Reading, evaluate
-from capataz.lens.alerts_points import METRICS, Point
-from capataz.lens.alerts_rules import DEFAULT_TOML, Rule, default_rules, made, read, seconds_of
-from capataz.lens.alerts_state import AlertState, advance, states_from, states_json
-from capataz.lens.alerts_statistics import difference, rise, runs_for_share, share
-from capataz.lens.alerts_trial import trial
+from capataz.lens.alerts.evaluate import Reading, evaluate
+from capataz.lens.alerts.points import METRICS, Point
+from capataz.lens.alerts.rules import DEFAULT_TOML, Rule, default_rules, made, read, seconds_of
+from capataz.lens.alerts.state import AlertState, advance, states_from, states_json
+from capataz.lens.alerts.statistics import difference, rise, runs_for_share, share
+from capataz.lens.alerts.trial import trial
+from capataz.lens.spans import names as n
 from capataz.mistakes import Misuse
 
 NOW = 1_800_000_000.0

@@ -11,7 +11,7 @@ import pytest
 from capataz import Agent, App, tool
 from capataz.events.facts import Event, ModelReplied, RunResumed, RunStarted, ToolFinished
 from capataz.lens.fork import Edit, forked, steps_to_fork
-from capataz.lens.trace import trace
+from capataz.lens.trace.fold import trace
 from capataz.mistakes import Misuse
 from capataz.outcome import Outcome
 from capataz.runtime.fork import fork

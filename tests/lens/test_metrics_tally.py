@@ -34,11 +34,11 @@ from capataz.events.facts import (
     VerdictGiven,
     Versions,
 )
-from capataz.lens import spans_names as n
-from capataz.lens.metrics import Figures, figures_of
-from capataz.lens.metrics_prometheus import COUNTERS, NAMES, exposition
-from capataz.lens.metrics_sketch import Sketch
-from capataz.lens.metrics_tally import MOST_GROUPS, OTHER, Tally, tally
+from capataz.lens.metrics.figures import Figures, figures_of
+from capataz.lens.metrics.prometheus import COUNTERS, NAMES, exposition
+from capataz.lens.metrics.sketch import Sketch
+from capataz.lens.metrics.tally import MOST_GROUPS, OTHER, Tally, tally
+from capataz.lens.spans import names as n
 from capataz.testing.scripted import given
 
 TELEMETRY = Path(__file__).resolve().parents[2] / "src" / "capataz" / "telemetry"

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from capataz.cli.guards import guards
 from capataz.cli.main import main
-from capataz.lens.cases import case_of, read_cases
-from capataz.lens.cases_check import GATES, LOOPS
+from capataz.lens.cases.check import GATES, LOOPS
+from capataz.lens.cases.read import case_of, read_cases
 from capataz.lens.score import Score, Scored, score
 from capataz.mistakes import Misuse
 

@@ -26,10 +26,10 @@ from capataz.events.facts import (
     WaitEnded,
     WaitStarted,
 )
-from capataz.lens import spans_names as n
-from capataz.lens.metrics_counts import Counting
-from capataz.lens.spans import MOST_MARKS, SpanRecord, Spans
-from capataz.lens.spans_measures import measures
+from capataz.lens.metrics.counts import Counting
+from capataz.lens.spans import names as n
+from capataz.lens.spans.fold import MOST_MARKS, SpanRecord, Spans
+from capataz.lens.spans.measures import measures
 from capataz.testing.scripted import given
 
 BUSY = Fault("transient", "overloaded", "busy", status=529)
@@ -144,7 +144,7 @@ def test_a_run_that_never_ends_is_bounded_in_memory() -> None:
 
 
 def test_names_are_spelled_in_one_module() -> None:
-    import capataz.lens.spans_names as names
+    import capataz.lens.spans.names as names
 
     ours = [value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)]
     assert all(value == value.lower() for value in ours)

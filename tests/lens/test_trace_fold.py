@@ -24,8 +24,8 @@ from capataz.events.facts import (
     ToolFinished,
     Usage,
 )
-from capataz.lens.trace import Folding, trace
-from capataz.lens.trace_json import trace_json
+from capataz.lens.trace.as_json import trace_json
+from capataz.lens.trace.fold import Folding, trace
 
 
 def log(*facts: Fact) -> list[Event]:

@@ -7,9 +7,9 @@ import pytest
 
 from capataz.events.codec import from_line
 from capataz.events.facts import Event
-from capataz.lens.page import page
-from capataz.lens.trace import trace
-from capataz.lens.trace_json import trace_json
+from capataz.lens.trace.as_json import trace_json
+from capataz.lens.trace.fold import trace
+from capataz.lens.trace.page import page
 
 FOLDER = Path(__file__).parents[1] / "data" / "real_runs"
 ENDS = {

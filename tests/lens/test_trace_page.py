@@ -23,8 +23,8 @@ from capataz.events.facts import (
     Usage,
     VerdictGiven,
 )
-from capataz.lens.page import page
-from capataz.lens.trace import trace
+from capataz.lens.trace.fold import trace
+from capataz.lens.trace.page import page
 
 HOSTILE = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{ 7*7 }}"
 

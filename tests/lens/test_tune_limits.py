@@ -12,8 +12,8 @@ from capataz.guards.catalogue import default_guards
 from capataz.guards.limits import DEFAULTS, LIMITS, Limit
 from capataz.guards.watch import Watch
 from capataz.lens.replay import replay
-from capataz.lens.tune import COUNTS, LOOKS, WAITS, Curves, Point, Prober, Trial, Users, told_at
-from capataz.lens.tune_choose import choose, chosen_thresholds
+from capataz.lens.tune.choose import choose, chosen_thresholds
+from capataz.lens.tune.probe import COUNTS, LOOKS, WAITS, Curves, Point, Prober, Trial, Users, told_at
 from capataz.policy.policy import Policy
 from capataz.testing.scripted import given
 

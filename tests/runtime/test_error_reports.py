@@ -24,7 +24,7 @@ from capataz.events.facts import (
     ToolStarted,
     VerdictGiven,
 )
-from capataz.lens.trace import trace
+from capataz.lens.trace.fold import trace
 from capataz.policy.table import DEFAULT_TABLE, FaultTable, Rule
 from capataz.runtime.inbox import answer, waiting
 from capataz.stores.memory import MemoryStore

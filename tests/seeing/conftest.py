@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from capataz import App
 from capataz.cli.main import main
-from capataz.lens.alerts_rules import read
+from capataz.lens.alerts.rules import read
 from capataz.web.build import build
 from capataz.web.site import site_for
 from tests.telemetry.conftest import Received, received

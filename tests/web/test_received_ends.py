@@ -16,7 +16,7 @@ from capataz.cli.main import main
 from capataz.cli.render import ending_text
 from capataz.events.facts import RunEnded, RunStarted
 from capataz.ingest.receiver import tell
-from capataz.lens.trace import trace
+from capataz.lens.trace.fold import trace
 from capataz.lens.words import tone_of
 from capataz.web.site import Site
 from tests.web.test_received_spans import TRACE, A, B, model, post, span, spans_of, used

@@ -14,8 +14,8 @@ import pytest
 from capataz.events.facts import Event, ModelReplied, RunEnded, RunStarted, ToolFinished, VerdictGiven
 from capataz.ingest.otlp import Unusable, from_json, from_protobuf, unpacked
 from capataz.ingest.receiver import Node, batch, read, tell, tree
-from capataz.lens.metrics import figures_of
-from capataz.lens.trace import trace
+from capataz.lens.metrics.figures import figures_of
+from capataz.lens.trace.fold import trace
 from capataz.mistakes import StoreError
 from capataz.stores.sqlite import SqliteStore
 from capataz.testing.scripted import FakeClock

@@ -16,10 +16,10 @@ from capataz.cli.finding import open_existing
 from capataz.cli.options import OUTPUT, as_json as json_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON
-from capataz.lens.alerts import Reading
-from capataz.lens.alerts_points import METRICS, Metric
-from capataz.lens.alerts_rules import Rule, default_rules, read
-from capataz.lens.alerts_state import AlertState, Notice, advance, states_from, states_json
+from capataz.lens.alerts.evaluate import Reading
+from capataz.lens.alerts.points import METRICS, Metric
+from capataz.lens.alerts.rules import Rule, default_rules, read
+from capataz.lens.alerts.state import AlertState, Notice, advance, states_from, states_json
 from capataz.lens.words import Tone
 from capataz.mistakes import Misuse
 from capataz.runtime.webhook import Webhook

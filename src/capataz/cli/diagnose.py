@@ -24,10 +24,10 @@ from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun
 from capataz.ingest.parallel import Work, cores, fold_runs
 from capataz.ingest.report import Report
+from capataz.lens.diagnose.as_json import report_json
 from capataz.lens.diagnose.examine import Examiner
 from capataz.lens.diagnose.findings import FAILURES, Subject
 from capataz.lens.diagnose.page import BURST, page, percent, spent
-from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import Totals
 from capataz.lens.words import counted
 from capataz.policy.policy import Policy

@@ -16,7 +16,7 @@ from capataz.ingest.report import Limits, Report
 from capataz.mistakes import Misuse
 
 if TYPE_CHECKING:
-    from capataz.lens.cases import Case
+    from capataz.lens.cases.read import Case
 
 
 @click.group()
@@ -52,7 +52,7 @@ def score(files: tuple[Path, ...], as_json: bool, policy: Path | None) -> None:
 
 def _cases(files: Sequence[Path]) -> list[Case]:
     """All cases. What stands in a folder or an archive beside the cases is left alone, by name."""
-    from capataz.lens.cases import distinct, holds_cases, read_cases
+    from capataz.lens.cases.read import distinct, holds_cases, read_cases
 
     cases, report, limits = list["Case"](), Report(), Limits()
     for file in files:

@@ -13,10 +13,10 @@ from capataz.cli.finding import open_existing
 from capataz.cli.options import as_json as json_option, store as store_option
 from capataz.cli.render import console, print_json, styled
 from capataz.cli.since import Ago
-from capataz.lens.metrics import ModelFigures, ToolFigures
-from capataz.lens.metrics_prometheus import exposition
-from capataz.lens.metrics_sketch import Sketch
-from capataz.lens.metrics_tally import BY, By, Runs, Tally
+from capataz.lens.metrics.figures import ModelFigures, ToolFigures
+from capataz.lens.metrics.prometheus import exposition
+from capataz.lens.metrics.sketch import Sketch
+from capataz.lens.metrics.tally import BY, By, Runs, Tally
 from capataz.lens.words import duration, money
 from capataz.runtime.world import RealClock
 from capataz.telemetry.reading import tally_since

@@ -13,7 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from capataz.events.facts import JSON, Event, RunEnded, RunEscalated, VerdictGiven, WaitEnded
-from capataz.lens.trace import CallView, Trace, TurnView
+from capataz.lens.trace.fold import CallView, Trace, TurnView
 from capataz.lens.words import Line, Tone, called, duration, harmless, line, said, short, spent, tone_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from capataz.cli.show import writable, write_page
 from capataz.cli.streams import aside, telling
 from capataz.cli.telemetry import watched
 from capataz.events.facts import JSON, Event
-from capataz.lens.trace_json import evidence_json, spend_json
+from capataz.lens.trace.as_json import evidence_json, spend_json
 from capataz.mistakes import Misuse
 from capataz.outcome import Completed, Outcome
 

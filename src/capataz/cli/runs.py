@@ -14,7 +14,7 @@ from capataz.cli.masking import reveal, shower
 from capataz.cli.options import as_json, store
 from capataz.cli.render import console, print_json, styled
 from capataz.events.facts import JSON
-from capataz.lens.trace_json import spend_json
+from capataz.lens.trace.as_json import spend_json
 from capataz.lens.words import duration, money, short, tone_of
 from capataz.ports import RunRow
 

@@ -20,7 +20,7 @@ from capataz.models.hosts import is_loopback
 
 if TYPE_CHECKING:
     from capataz.agent import Agent
-    from capataz.lens.alerts_rules import Rule
+    from capataz.lens.alerts.rules import Rule
     from capataz.web.tokens import Tokens
 
 INSTALL = 'capataz serve needs the web extra: pip install "capataz[web]"'

@@ -14,8 +14,8 @@ from capataz.cli.masking import reveal, shower
 from capataz.cli.options import OUTPUT, as_json, store
 from capataz.cli.render import console, print_json, run_tree
 from capataz.events.facts import Event
-from capataz.lens.trace import trace
-from capataz.lens.trace_json import trace_json
+from capataz.lens.trace.as_json import trace_json
+from capataz.lens.trace.fold import trace
 from capataz.mistakes import Misuse
 
 
@@ -66,7 +66,7 @@ async def _read(run: str, url: str | None) -> list[Event]:
 
 def write_page(events: Iterable[Event], path: Path) -> None:
     """Write the page of a run. Text that UTF-8 cannot say is replaced."""
-    from capataz.lens.page import page
+    from capataz.lens.trace.page import page
 
     path.write_text(page(trace(events)), encoding="utf-8", errors="replace")
 

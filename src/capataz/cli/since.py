@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from capataz.lens.alerts_rules import seconds_of
+from capataz.lens.alerts.rules import seconds_of
 from capataz.mistakes import Misuse
 
 

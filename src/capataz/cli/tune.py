@@ -20,9 +20,9 @@ from capataz.cli.tuning import Part, as_given, idle_labels, labeller, put, read_
 from capataz.events.facts import Kind
 from capataz.ingest.parallel import Work, fold_runs
 from capataz.ingest.report import Report
-from capataz.lens.tune import Curve, Curves
-from capataz.lens.tune_choose import choose, chosen_thresholds, tools_with_enough_runs
-from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent, tuned_json
+from capataz.lens.tune.as_json import ALONE, EXACT, Tuned, percent, tuned_json
+from capataz.lens.tune.choose import choose, chosen_thresholds, tools_with_enough_runs
+from capataz.lens.tune.probe import Curve, Curves
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy
 
@@ -183,7 +183,7 @@ def _write(
         write.write_text(policy.to_toml(), encoding="utf-8")
         screen.print(f"wrote {write}", markup=False)
     if html is not None:
-        from capataz.lens.tune_page import page
+        from capataz.lens.tune.page import page
 
         html.write_text(page(tuned, report.as_json(), titled(paths) or "a store"), encoding="utf-8", errors="replace")
         screen.print(f"wrote {html}", markup=False)

@@ -22,7 +22,7 @@ from capataz.events.facts import RunEnded
 from capataz.guards.watch import Watch
 from capataz.ingest.build import ImportedRun, Origin
 from capataz.ingest.report import Report
-from capataz.lens.tune import Curves, Prober, Trial
+from capataz.lens.tune.probe import Curves, Prober, Trial
 from capataz.lens.words import counted
 from capataz.mistakes import Misuse
 from capataz.policy.policy import Policy

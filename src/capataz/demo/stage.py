@@ -19,7 +19,7 @@ from capataz.demo.scenes import Scene
 from capataz.demo.shop import Rows, Shop
 from capataz.demo.worker import BEHAVIOURS, TASK
 from capataz.events.facts import ModelCallFailed, VerdictGiven
-from capataz.lens.trace import Trace, trace
+from capataz.lens.trace.fold import Trace, trace
 from capataz.lens.words import counted, faulted, short
 from capataz.ports import Deadlines
 from capataz.testing.worker import UnreliableWorker

@@ -16,7 +16,7 @@ import orjson
 from capataz.events.codec import decode, encode
 from capataz.events.facts import JSON, Event, Fact
 from capataz.events.plain import to_json
-from capataz.lens.trace import Trace, trace
+from capataz.lens.trace.fold import Trace, trace
 from capataz.privacy.mask import Mask
 
 _NAMES = """

@@ -14,8 +14,8 @@ from capataz.guards.catalogue import default_guards
 from capataz.guards.limits import DEFAULTS, Thresholds
 from capataz.guards.watch import Watch
 from capataz.kernel.verdicts import Mode
-from capataz.lens.cases import Case
-from capataz.lens.cases_check import GATES, LOOPS
+from capataz.lens.cases.check import GATES, LOOPS
+from capataz.lens.cases.read import Case
 from capataz.lens.replay import Fired, replay
 
 

@@ -1,6 +1,6 @@
 """What went wrong on the way of one run, counted, in words: loops, empty turns, cut waits, retries, refusals.
 
-These are the counters of `metrics_counts` and nothing else, so that what is told of one run and what is measured over
+These are the counters of `metrics.counts` and nothing else, so that what is told of one run and what is measured over
 thousands can never differ. It must never judge: each of them was counted because a fact says so.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from capataz.events.facts import JSON, Event
-from capataz.lens import spans_names as n
-from capataz.lens.metrics_counts import Count, Counting
+from capataz.lens.metrics.counts import Count, Counting
+from capataz.lens.spans import names as n
 from capataz.lens.words import Line, counted
 
 

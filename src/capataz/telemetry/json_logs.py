@@ -20,7 +20,7 @@ from typing import TextIO
 
 from capataz.events.facts import JSON, Event, RunEnded, RunStarted
 from capataz.events.plain import to_json
-from capataz.lens.spans_marks import Masking
+from capataz.lens.spans.marks import Masking
 from capataz.privacy.configured import environment_secrets
 from capataz.telemetry.json_entries import CONTENT, Fields, entry_of
 

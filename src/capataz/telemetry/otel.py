@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from capataz.events.facts import Event, RunStarted, ToolFailed, ToolFinished, ToolStarted
-from capataz.lens.metrics_counts import Counting
-from capataz.lens.spans import SpanRecord, Spans
-from capataz.lens.spans_marks import Masking
-from capataz.lens.spans_names import SCHEMA_URL, Semconv
+from capataz.lens.metrics.counts import Counting
+from capataz.lens.spans.fold import SpanRecord, Spans
+from capataz.lens.spans.marks import Masking
+from capataz.lens.spans.names import SCHEMA_URL, Semconv
 from capataz.mistakes import Misuse
 from capataz.privacy.configured import environment_secrets
 

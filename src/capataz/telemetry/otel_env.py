@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from capataz.lens.spans_names import Semconv
+from capataz.lens.spans.names import Semconv
 from capataz.mistakes import Misuse
 from capataz.telemetry.otel import OpenTelemetry
 

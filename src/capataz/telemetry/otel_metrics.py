@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from capataz.lens import spans_names as n
-from capataz.lens.metrics_counts import Count
-from capataz.lens.spans import SpanRecord
-from capataz.lens.spans_marks import Attributes
-from capataz.lens.spans_measures import HISTOGRAMS, NEXT_COUNTERS, NEXT_HISTOGRAMS, measures
+from capataz.lens.metrics.counts import Count
+from capataz.lens.spans import names as n
+from capataz.lens.spans.fold import SpanRecord
+from capataz.lens.spans.marks import Attributes
+from capataz.lens.spans.measures import HISTOGRAMS, NEXT_COUNTERS, NEXT_HISTOGRAMS, measures
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter

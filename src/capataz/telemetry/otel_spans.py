@@ -24,8 +24,8 @@ from opentelemetry.trace import (
     TraceFlags,
 )
 
-from capataz.lens.spans import SpanRecord, Spans
-from capataz.lens.spans_marks import Mark
+from capataz.lens.spans.fold import SpanRecord, Spans
+from capataz.lens.spans.marks import Mark
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import Tracer

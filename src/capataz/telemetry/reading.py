@@ -11,9 +11,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from math import inf, nextafter
 
-from capataz.lens.metrics import Figures, figures_of
-from capataz.lens.metrics_prometheus import exposition
-from capataz.lens.metrics_tally import Tally
+from capataz.lens.metrics.figures import Figures, figures_of
+from capataz.lens.metrics.prometheus import exposition
+from capataz.lens.metrics.tally import Tally
 from capataz.mistakes import NotFound, Sealed, StoreError, Unreadable
 from capataz.ports import RunRow, Store
 

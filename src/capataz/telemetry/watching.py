@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from capataz.events.facts import JSON
-from capataz.lens.alerts import Reading, evaluate, history_needed
-from capataz.lens.alerts_points import Point, point_of
-from capataz.lens.alerts_rules import Rule
-from capataz.lens.alerts_state import Notice
-from capataz.lens.alerts_trial import trial
-from capataz.lens.metrics import figures_of
+from capataz.lens.alerts.evaluate import Reading, evaluate, history_needed
+from capataz.lens.alerts.points import Point, point_of
+from capataz.lens.alerts.rules import Rule
+from capataz.lens.alerts.state import Notice
+from capataz.lens.alerts.trial import trial
+from capataz.lens.metrics.figures import figures_of
 from capataz.mistakes import NotFound
 from capataz.ports import Store
 from capataz.telemetry.reading import rows_since

@@ -15,9 +15,9 @@ from capataz.events.facts import JSON, Event
 from capataz.events.plain import to_json
 from capataz.lens.diff import diff
 from capataz.lens.fork import Edit
-from capataz.lens.metrics_tally import BY, By
+from capataz.lens.metrics.tally import BY, By
 from capataz.lens.provenance import excerpt, provenance
-from capataz.lens.trace_json import evidence_json, signals_json, spend_json, trace_json
+from capataz.lens.trace.as_json import evidence_json, signals_json, spend_json, trace_json
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Job, JobRow, JobState, RunRow
 from capataz.telemetry.reading import Place

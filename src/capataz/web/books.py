@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from capataz.events.facts import Event, RunStarted, VerdictGiven
-from capataz.lens.trace import Folding, Trace
+from capataz.lens.trace.fold import Folding, Trace
 from capataz.mistakes import NotFound
 from capataz.ports import Clock, Queue, Store
 from capataz.web.tokens import Caller

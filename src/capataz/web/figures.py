@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from capataz.lens.metrics import Figures, figures_of
-from capataz.lens.metrics_tally import Runs
+from capataz.lens.metrics.figures import Figures, figures_of
+from capataz.lens.metrics.tally import Runs
 from capataz.mistakes import NotFound
 from capataz.ports import RunRow
 from capataz.telemetry.reading import rows_since

@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from capataz.lens.alerts import Reading, evaluate, history_needed
-from capataz.lens.alerts_points import point_of
-from capataz.lens.alerts_words import rule_words
-from capataz.lens.metrics import ModelFigures, ToolFigures
-from capataz.lens.metrics_prometheus import CONTENT_TYPE, exposition
-from capataz.lens.metrics_tally import BY, By, Runs, Tally, tally
+from capataz.lens.alerts.evaluate import Reading, evaluate, history_needed
+from capataz.lens.alerts.points import point_of
+from capataz.lens.alerts.words import rule_words
+from capataz.lens.metrics.figures import ModelFigures, ToolFigures
+from capataz.lens.metrics.prometheus import CONTENT_TYPE, exposition
+from capataz.lens.metrics.tally import BY, By, Runs, Tally, tally
 from capataz.lens.words import duration, money
 from capataz.telemetry.reading import Scrape
 from capataz.web.figures import BUCKETS, Gathering, Plot, buckets, plot

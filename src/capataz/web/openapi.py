@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import cast
 
 from capataz.events.facts import JSON
-from capataz.lens.metrics_tally import BY
+from capataz.lens.metrics.tally import BY
 from capataz.web.figures_pages import WINDOWS
 from capataz.web.tokens import Scope
 from capataz.web.wanted import BODIES, LARGEST, Answer, Body, Cancel, ForkAsked, Submit

@@ -19,7 +19,7 @@ from capataz.events.facts import JSON
 from capataz.lens import words
 from capataz.lens.diagnose.values import plain
 from capataz.lens.template import environment
-from capataz.lens.trace import CallView
+from capataz.lens.trace.fold import CallView
 from capataz.web.gate import caller_of
 from capataz.web.shown import LONGEST, clip
 from capataz.web.site import site_of

@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from capataz.events.codec import to_line
-from capataz.lens.page import page as whole_page
 from capataz.lens.provenance import Mention, excerpt, provenance
+from capataz.lens.trace.page import page as whole_page
 from capataz.mistakes import NotFound
 from capataz.ports import RunRow
 from capataz.telemetry.reading import Place, rows_behind

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 
 from capataz.agent import Agent
 from capataz.app import App
-from capataz.lens.alerts_rules import Rule, default_rules
+from capataz.lens.alerts.rules import Rule, default_rules
 from capataz.mistakes import Misuse
 from capataz.ports import Clock, Engine, JobRow, Queue, Store
 from capataz.privacy.mask import Mask

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from capataz.lens.trace import CallView, Trace, TurnView
+from capataz.lens.trace.fold import CallView, Trace, TurnView
 from capataz.lens.words import Tone, duration, line
 
 WIDTH, LEFT = 1000.0, 70.0

@@ -16,10 +16,10 @@ from starlette.routing import Route
 from capataz.events.facts import JSON, RunStarted
 from capataz.ingest.read import read_runs
 from capataz.ingest.report import Report
+from capataz.lens.diagnose.as_json import report_json
 from capataz.lens.diagnose.examine import Examiner
 from capataz.lens.diagnose.findings import Subject
 from capataz.lens.diagnose.page import page as report_page
-from capataz.lens.diagnose.report_json import report_json
 from capataz.lens.diagnose.totals import Totals
 from capataz.lens.masked import Shower
 from capataz.mistakes import Misuse

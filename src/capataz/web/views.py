@@ -24,7 +24,7 @@ from capataz.events.facts import (
     WaitStarted,
 )
 from capataz.lens import words
-from capataz.lens.trace import CallView, Trace, TurnView
+from capataz.lens.trace.fold import CallView, Trace, TurnView
 from capataz.lens.words import Line, Tone
 from capataz.ports import Deadlines
 from capataz.web.books import Book

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Literal, cast
 
-from capataz.lens.alerts_points import METRICS, Judged, Metric, Point
+from capataz.lens.alerts.points import METRICS, Judged, Metric, Point
 from capataz.mistakes import Misuse
 
 Severity = Literal["warning", "critical"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from capataz.lens import spans_names as n
-from capataz.lens.metrics_sketch import Sketch
-from capataz.lens.metrics_tally import Tally
+from capataz.lens.metrics.sketch import Sketch
+from capataz.lens.metrics.tally import Tally
+from capataz.lens.spans import names as n
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)

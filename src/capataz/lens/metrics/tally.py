@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Literal, TypeAlias, TypeVar
 
 from capataz.events.facts import JSON
-from capataz.lens import spans_names as n
-from capataz.lens.metrics import Figures, ModelFigures, ToolFigures
-from capataz.lens.metrics_sketch import Sketch
+from capataz.lens.metrics.figures import Figures, ModelFigures, ToolFigures
+from capataz.lens.metrics.sketch import Sketch
+from capataz.lens.spans import names as n
 
 By = Literal["agent", "task", "tool", "model", "version"]
 BY: tuple[By, ...] = ("agent", "task", "tool", "model", "version")

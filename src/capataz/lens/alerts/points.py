@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from capataz.lens import spans_names as n
-from capataz.lens.metrics import Figures
+from capataz.lens.metrics.figures import Figures
+from capataz.lens.spans import names as n
 
 Judged = Literal["share", "tail", "mean", "total", "pace", "most"]
 """share: so many of so many. tail: a percentile, judged by the share of runs above the limit. mean: of a value of each

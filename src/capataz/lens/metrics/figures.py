@@ -27,9 +27,9 @@ from capataz.events.facts import (
     ToolRefused,
     Usage,
 )
-from capataz.lens import spans_names as n
-from capataz.lens.metrics_counts import Counting, Labels
-from capataz.lens.metrics_sketch import Sketch
+from capataz.lens.metrics.counts import Counting, Labels
+from capataz.lens.metrics.sketch import Sketch
+from capataz.lens.spans import names as n
 
 MINUTE = 60.0
 
@@ -125,7 +125,7 @@ class Figures:
         return sum(tool.errors for tool in self.tools.values())
 
     def count(self, name: str) -> int:
-        """How often something of `spans_names.COUNTERS` was counted, whatever its labels."""
+        """How often something of `spans.names.COUNTERS` was counted, whatever its labels."""
         return sum(number for (counted, _), number in self.counts.items() if counted == name)
 
     def worst_burst(self) -> int:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil
 
-from capataz.lens import spans_names as n
-from capataz.lens.alerts import HOUR, MINUTE, Reading, evaluate
-from capataz.lens.alerts_points import Judged, Point
-from capataz.lens.alerts_rules import DAY, Rule
-from capataz.lens.alerts_statistics import BASELINE, runs_for_share
+from capataz.lens.alerts.evaluate import HOUR, MINUTE, Reading, evaluate
+from capataz.lens.alerts.points import Judged, Point
+from capataz.lens.alerts.rules import DAY, Rule
+from capataz.lens.alerts.statistics import BASELINE, runs_for_share
+from capataz.lens.spans import names as n
 
 
 def trial(rule: Rule, now: float) -> Reading:

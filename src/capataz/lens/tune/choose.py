@@ -1,4 +1,4 @@
-"""Which limits to take, once it is known what each of them would do at each count. See `tune` for how that is known.
+"""Which limits to take, once it is known what each of them would do at each count. See `probe` for how that is known.
 
 What is chosen errs on the side of good runs, and a few runs prove nothing: where little was seen, nothing is changed.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from capataz.guards.limits import LIMITS, POLL_CUT, POLLS, Limit, Thresholds
-from capataz.lens.tune import Curves, Point, of_tool, told_at, tried
+from capataz.lens.tune.probe import Curves, Point, of_tool, told_at, tried
 from capataz.lens.words import counted
 
 ENOUGH = 10

@@ -1,6 +1,6 @@
 """What the spans of a run say: the attributes of the run, of a model call, of its reply and of a tool.
 
-Only values are made here; when a span begins and ends is `capataz.lens.spans`' business.
+Only values are made here; when a span begins and ends is `capataz.lens.spans.fold`' business.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capataz.events.facts import Call, ModelCallStarted, ModelReplied, RunStarted, Usage
-from capataz.lens import spans_content as said, spans_names as n
-from capataz.lens.spans_marks import Attributes, Masking, Value
-from capataz.lens.spans_settings import requested
+from capataz.lens.spans import content as said, names as n
+from capataz.lens.spans.marks import Attributes, Masking, Value
+from capataz.lens.spans.settings import requested
 from capataz.memory.message import Message
 
 

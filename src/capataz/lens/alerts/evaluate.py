@@ -1,7 +1,7 @@
 """Holding runs against rules: what each rule reads, how sure it is of it, and which runs it comes from.
 
 A reading is one of four: ok, firing, not enough data (with how many more runs it would take), and no data, which is not
-ok. Nothing here knows of earlier readings: when something is told is decided in `alerts_state`.
+ok. Nothing here knows of earlier readings: when something is told is decided in `alerts.state`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from statistics import median
 from typing import Literal
 
 from capataz.events.facts import JSON
-from capataz.lens import alerts_statistics as stats
-from capataz.lens.alerts_points import Point
-from capataz.lens.alerts_rules import DAY, Rule
-from capataz.lens.alerts_words import amount, share_words, wording
+from capataz.lens.alerts import statistics as stats
+from capataz.lens.alerts.points import Point
+from capataz.lens.alerts.rules import DAY, Rule
+from capataz.lens.alerts.words import amount, share_words, wording
 
 Standing = Literal["ok", "firing", "not enough data", "no data"]
 SHOWN = 3

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from capataz.lens import spans_names as n
-from capataz.lens.spans import SpanRecord
-from capataz.lens.spans_marks import Attributes
+from capataz.lens.spans import names as n
+from capataz.lens.spans.fold import SpanRecord
+from capataz.lens.spans.marks import Attributes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from capataz.events.facts import JSON
 from capataz.guards.limits import Limit
-from capataz.lens.tune import Curve, Curves, Trial, of_tool
-from capataz.lens.tune_choose import Choice, class_of, tools_with_enough_runs
+from capataz.lens.tune.choose import Choice, class_of, tools_with_enough_runs
+from capataz.lens.tune.probe import Curve, Curves, Trial, of_tool
 
 VERSION = 1
 EXACT = (

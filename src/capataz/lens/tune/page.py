@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from capataz.events.facts import JSON
 from capataz.lens.template import template
-from capataz.lens.tune import Curve, tried
-from capataz.lens.tune_choose import Choice, tools_with_enough_runs
-from capataz.lens.tune_json import ALONE, EXACT, Tuned, percent
+from capataz.lens.tune.as_json import ALONE, EXACT, Tuned, percent
+from capataz.lens.tune.choose import Choice, tools_with_enough_runs
+from capataz.lens.tune.probe import Curve, tried
 from capataz.lens.words import counted
 
 WIDTH, HEIGHT, LEFT, TOP = 300, 150, 40, 12
@@ -56,7 +56,7 @@ def page(tuned: Tuned, reading: Mapping[str, JSON], title: str) -> str:
         _plot(setting, "single tools", curves.whole[setting], tuned, choices.get(setting))
         for setting in tools_with_enough_runs(curves)
     ]
-    return template("capataz.lens", "tune.html").render(
+    return template("capataz.lens.tune", "tune.html").render(
         title=title,
         tuned=tuned,
         curves=curves,

@@ -24,7 +24,7 @@ from capataz.events.facts import (
     ToolFinished,
     VerdictGiven,
 )
-from capataz.lens import spans_names as n
+from capataz.lens.spans import names as n
 
 Labels: TypeAlias = "tuple[tuple[str, str], ...]"
 MOST_IDENTITIES = 1000
@@ -33,7 +33,7 @@ MOST_IDENTITIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One more of something. `name` is a counter's of `spans_names`; `labels` are its attributes, sorted."""
+    """One more of something. `name` is a counter's of `spans.names`; `labels` are its attributes, sorted."""
 
     name: str
     labels: Labels = ()

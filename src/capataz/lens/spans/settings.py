@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from capataz.events.facts import JSON
-from capataz.lens import spans_names as n
-from capataz.lens.spans_marks import Attributes, Masking
+from capataz.lens.spans import names as n
+from capataz.lens.spans.marks import Attributes, Masking
 
 _DECIMALS = ("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty")
 _WHOLES = ("max_tokens", "seed")

@@ -33,9 +33,9 @@ from capataz.events.facts import (
     ToolStarted,
     Usage,
 )
-from capataz.lens import spans_content as said, spans_names as n
-from capataz.lens.spans_attributes import Telling
-from capataz.lens.spans_marks import Attributes, Mark, Masking, Value, mark_of
+from capataz.lens.spans import content as said, names as n
+from capataz.lens.spans.attributes import Telling
+from capataz.lens.spans.marks import Attributes, Mark, Masking, Value, mark_of
 from capataz.memory.transcript import Transcript
 
 What = Literal["run", "turn", "model", "tool"]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from capataz.events.facts import JSON, Call, ModelReplied
 from capataz.events.plain import to_json
-from capataz.lens import spans_names as n
-from capataz.lens.spans_marks import Masking
+from capataz.lens.spans import names as n
+from capataz.lens.spans.marks import Masking
 from capataz.memory.message import Message
 
 

@@ -39,7 +39,7 @@ from capataz.events.facts import (
     VerdictGiven,
     WaitStarted,
 )
-from capataz.lens import spans_names as n
+from capataz.lens.spans import names as n
 
 Value: TypeAlias = "str | bool | int | float | tuple[str, ...] | tuple[int, ...]"
 Attributes: TypeAlias = dict[str, Value]

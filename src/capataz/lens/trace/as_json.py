@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from capataz.events.codec import encode
 from capataz.events.facts import JSON, Event, Evidence, Fault, Spend, Usage
-from capataz.lens.trace import CallView, Trace, TurnView
+from capataz.lens.trace.fold import CallView, Trace, TurnView
 
 
 def trace_json(tree: Trace) -> dict[str, JSON]:

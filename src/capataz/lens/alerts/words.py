@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capataz.lens.alerts_rules import Rule
-from capataz.lens.alerts_statistics import Share
+from capataz.lens.alerts.rules import Rule
+from capataz.lens.alerts.statistics import Share
 
 
 def amount(value: float, unit: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from capataz.events.facts import JSON
-from capataz.lens.alerts import Reading, Standing
+from capataz.lens.alerts.evaluate import Reading, Standing
 
 Kind = Literal["fired", "still", "resolved", "test"]
 

@@ -1,7 +1,7 @@
 """Labelled histories: short JSON stories of runs with the place where a cut is right, turned into our events.
 
 The format is written down for users in `docs/guards/cases.md`. A label that contradicts itself or its history is never
-scored: `cases_check` finds every mistake in it, and here they are raised together, each with its case and its field.
+scored: `check` finds every mistake in it, and here they are raised together, each with its case and its field.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capataz.events.facts import (
     ToolStarted,
 )
 from capataz.guards.limits import ToolLimits
-from capataz.lens.cases_check import mistakes
+from capataz.lens.cases.check import mistakes
 from capataz.mistakes import Misuse
 
 _Object: TypeAlias = Mapping[str, Any]

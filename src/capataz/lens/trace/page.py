@@ -13,7 +13,7 @@ from functools import partial
 from capataz.events.facts import Ceilings, RunEnded, RunEscalated, VerdictGiven, WaitEnded
 from capataz.lens import words
 from capataz.lens.template import template
-from capataz.lens.trace import CallView, Trace, TurnView
+from capataz.lens.trace.fold import CallView, Trace, TurnView
 from capataz.lens.words import Line, Tone
 
 _LONGEST = 6_000
@@ -24,7 +24,7 @@ _STATES: dict[str, Tone] = {"done": "plain", "failed": "bad", "refused": "warn",
 def page(tree: Trace) -> str:
     """The HTML page of a run, whole."""
     verdicts = _verdicts(tree)
-    return template("capataz.lens", "run.html").render(
+    return template("capataz.lens.trace", "run.html").render(
         tree=tree,
         run=tree.run,
         ending=tree.ending,

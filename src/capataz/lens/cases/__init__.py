@@ -1,0 +1,1 @@
+"""Labelled histories: read, and checked for mistakes in the labels."""

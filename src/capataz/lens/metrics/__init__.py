@@ -1,0 +1,1 @@
+"""Runs in figures: one, many, and the text formats they are scraped in."""

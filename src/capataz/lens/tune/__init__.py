@@ -1,0 +1,1 @@
+"""Which limits of the guards past runs recommend: probed, chosen, and shown."""
