@@ -358,7 +358,15 @@ def test_many_different_reads_of_one_reply_are_no_loop() -> None:
     assert score_case(case_of(batch)).verdict == "spared"
 
 
-@pytest.mark.parametrize("answer", [{"success": False, "message": "locked"}, {"accepted": False}, {"error": "locked"}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"success": False, "message": "locked"},
+        {"accepted": False},
+        {"error": "locked"},
+        '{"ok": false, "why": "locked"}',
+    ],
+)
 @pytest.mark.parametrize("many", [False, True])
 def test_a_refusal_told_as_an_answer_changed_nothing_although_the_tool_does_not_say(answer: object, many: bool) -> None:
     told = [("price", {"sku": f"A{n}" if many else "A", "price": 9 - n}, answer) for n in range(9)]

@@ -74,13 +74,21 @@ def is_empty(result: JSON) -> bool:
 
 
 def _empty_text(text: str) -> bool:
-    if text[:1] in ("{", "[") and len(text) <= _JSON_LENGTH:
-        try:
-            held: JSON = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return says_nothing(text)
+    held = _opened(text)
+    if not isinstance(held, str):
         return is_empty(held)
     return says_nothing(text) or _is_bare(text)
+
+
+def _opened(text: str) -> JSON:
+    """What a short text holds where it is JSON, else the text."""
+    if text[:1] not in ("{", "[") or len(text) > _JSON_LENGTH:
+        return text
+    try:
+        held: JSON = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return held
 
 
 def _is_bare(text: str) -> bool:
@@ -150,7 +158,8 @@ def refuses(outcome: JSON) -> bool:
     >>> refuses({"success": False, "message": "locked"}), refuses({"success": True, "error": None})
     (True, False)
     """
-    if not isinstance(outcome, dict):
+    held = _opened(outcome) if isinstance(outcome, str) else outcome
+    if not isinstance(held, dict):
         return False
-    told = (outcome.get("success"), outcome.get("ok"), outcome.get("accepted"))
-    return bool(outcome.get("error") or outcome.get("errors")) or any(said is False for said in told)
+    told = (held.get("success"), held.get("ok"), held.get("accepted"))
+    return bool(held.get("error") or held.get("errors")) or any(said is False for said in told)
