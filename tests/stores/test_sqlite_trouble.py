@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import subprocess
@@ -12,12 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from capataz.events.facts import Event, ModelReplied, RunStarted, Usage, WaitEnded
+from capataz.events.facts import Event, ModelReplied, RunStarted, Usage, WaitEnded, WaitStarted
+from capataz.kernel.evolve import begin
 from capataz.mistakes import Fenced, Misuse, NotFound, StoreError
+from capataz.money.accounts import Payer, Reservation
+from capataz.policy.policy import Policy
 from capataz.ports import Job, Lease
+from capataz.runtime.guarding import rules_of
+from capataz.runtime.journal import Journal
 from capataz.stores import sqlite as front
 from capataz.stores.sqlite import SqliteStore
 from capataz.stores.sqlite_file import open_file
+from capataz.testing.scripted import FakeClock
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -194,6 +201,37 @@ async def test_a_full_disk_fails_only_what_does_not_fit(tmp_path: Path, small_di
     assert len(await store.read("r")) == 3
     assert len(await store.read("small")) == 1
     await store.append(lease, 3, events(3, 1))
+    await store.close()
+
+
+async def test_a_run_on_a_full_disk_is_told_of_the_disk_and_not_of_the_gap_behind_it(
+    tmp_path: Path, small_disk: Callable[[int], None]
+) -> None:
+    small_disk(60)
+    unheard: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, found: unheard.append(found))
+    store = SqliteStore(tmp_path / "capataz.db")
+    journal = Journal(store, await store.claim("r", "w"), begin(rules_of(Policy())), FakeClock())
+    journal.record(RunStarted("r", "a", "t"))
+    await journal.durable()
+    journal.record(WaitStarted(1.0, "x" * 400_000, 1))
+    journal.flush()  # nobody waits for this one
+    for _ in range(2):
+        journal.record(WaitEnded(1))
+        journal.flush()  # nor for this one
+        journal.record(WaitEnded(1))
+        with pytest.raises(StoreError, match=r"full; free some space") as refused:
+            await journal.durable()
+        assert not isinstance(refused.value, Fenced), "nobody else has the run"
+    journal.record(WaitEnded(1))
+    payer = Payer("r", "a")
+    held = journal.reserve(Reservation(payer, "loop", 1, None, 0.0, 1.0), ())
+    with pytest.raises(StoreError, match=r"full; free some space"):
+        await journal.settled(held)
+    assert len(await store.read("r")) == 1
+    del journal, held
+    gc.collect()
+    assert not unheard, "nothing is told a second time, with a trace, behind everybody's back"
     await store.close()
 
 

@@ -10,14 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import Fenced, StoreError, Unreadable
 from capataz.ports import Claim, Driven, Driver, Job, JobRow, Queue
 from capataz.privacy.scrubbed import scrubbed
 
 _log = logging.getLogger("capataz.worker")
+NOT_CLAIMED = "no work can be claimed"
+GIVEN_BACK = "runs are given back, to be tried again"
+NOT_TOLD = "the queue could not be told of runs, which are left to their leases"
 MOST_AT_ONCE = 16
 """Jobs taken in one go, so that workers that start together share what is there."""
 
@@ -65,6 +70,7 @@ class Slots:
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._stopping = False
         self._nudged = asyncio.Event()
+        self._troubles = Lasting(_log.warning, time.monotonic)
 
     @property
     def busy(self) -> int:
@@ -116,8 +122,9 @@ class Slots:
                 self._worker, share.agents, share.lease, per_tenant=share.per_tenant, most=min(free, MOST_AT_ONCE)
             )
         except StoreError as error:
-            _log.warning("no work can be claimed: %s", error)
+            self._troubles.failed(NOT_CLAIMED, error)
             return 0
+        self._troubles.over(NOT_CLAIMED)
         for claim in claims:
             task = asyncio.get_running_loop().create_task(self._job(claim), name=f"capataz run {claim.job.run}")
             self._tasks[task] = claim
@@ -143,6 +150,7 @@ class Slots:
         run = claim.job.run
         try:
             driven = await self._driver(claim)
+            self._troubles.over(GIVEN_BACK, calm=2 * self._share.lease)
         except asyncio.CancelledError:
             await self._give_back(claim, None)
             raise
@@ -153,7 +161,7 @@ class Slots:
             await self._give_back(claim, None)
             return
         except StoreError as error:
-            _log.warning("run %s is given back: %s", run, error)
+            self._troubles.failed(GIVEN_BACK, f"run {run}: {error}")
             await self._give_back(claim, self._share.lease)
             return
         except Exception as error:  # noqa: BLE001 - one of the three places: a job must not take the other slots down
@@ -169,7 +177,9 @@ class Slots:
         try:
             await self._queue.release(claim, until)
         except StoreError as error:
-            _log.warning("run %s could not be given back and is left to its lease: %s", claim.job.run, error)
+            self._troubles.failed(NOT_TOLD, error)
+        else:
+            self._troubles.over(NOT_TOLD)
 
     async def _settle(self, claim: Claim, driven: Driven) -> None:
         try:
@@ -180,4 +190,6 @@ class Slots:
             else:
                 await self._queue.finish(claim, driven.state, driven.reason)
         except StoreError as error:
-            _log.warning("how run %s stands could not be told to the queue: %s", claim.job.run, error)
+            self._troubles.failed(NOT_TOLD, error)
+        else:
+            self._troubles.over(NOT_TOLD)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +20,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from capataz.engines.temporal_workflow import WORKFLOW, Trip
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import Misuse, StoreError
 from capataz.ports import Claim, Driver, Job, JobRow, Queue, Store
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("capataz.temporal")
 NAME = "temporal"
 """Of the engine, in the queue's table."""
+NOT_LOOKED_FOR = "what Temporal has missed could not be looked for"
 LONGEST = 7 * 86_400.0
 RPC = timedelta(seconds=10)
 TASK = timedelta(seconds=5)
@@ -114,6 +117,8 @@ class TemporalDispatch:
 
     def __init__(self, engine: TemporalEngine, queue: SentQueue) -> None:
         self._engine, self._queue = engine, queue
+        self._troubles = Lasting(_log.warning, time.monotonic)
+        self._untold = f"Temporal at {engine.target} cannot be told of runs; they wait in the store"
 
     async def submit(self, job: Job) -> str:
         """Take the job in. It is durable then, and if Temporal is away, the workers hand it over later."""
@@ -145,8 +150,9 @@ class TemporalDispatch:
         except WorkflowAlreadyStartedError:
             pass
         except (RPCError, RuntimeError) as error:
-            _log.warning("Temporal at %s could not be told of run %s yet: %s", self._engine.target, job.run, error)
+            self._troubles.failed(self._untold, error)
             return False
+        self._troubles.over(self._untold)
         await self._queue.handed(job.run)
         return True
 
@@ -174,11 +180,12 @@ class TemporalDispatch:
             await handle.signal("wake", rpc_timeout=RPC)
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
-                _log.warning("run %s could not be woken in Temporal yet: %s", run, error)
+                self._troubles.failed(self._untold, error)
             return False
         except RuntimeError as error:
-            _log.warning("run %s could not be woken in Temporal yet: %s", run, error)
+            self._troubles.failed(self._untold, error)
             return False
+        self._troubles.over(self._untold)
         return True
 
     async def sweep(self, age: float) -> None:
@@ -191,7 +198,9 @@ class TemporalDispatch:
             for run in await self._queue.answered():
                 await self.wake(run)
         except StoreError as error:
-            _log.warning("what Temporal has missed could not be looked for: %s", error)
+            self._troubles.failed(NOT_LOOKED_FOR, error)
+        else:
+            self._troubles.over(NOT_LOOKED_FOR)
 
     async def close(self) -> None:
         """The connection goes with its last user."""

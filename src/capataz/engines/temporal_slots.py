@@ -19,9 +19,10 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from capataz.engines.local import Share
+from capataz.engines.local import GIVEN_BACK, NOT_TOLD, Share
 from capataz.engines.temporal import SentQueue, TemporalDispatch, TemporalEngine
 from capataz.engines.temporal_workflow import DRIVE, OVER, Leg, RunWorkflow
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import Fenced, StoreError, Unreadable
 from capataz.ports import Claim, Driven, Driver
 from capataz.privacy.scrubbed import scrubbed
@@ -46,6 +47,7 @@ class TemporalSlots:
         self._left: dict[str, asyncio.Event] = {}
         self._stopping = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
+        self._troubles = Lasting(_log.warning, time.monotonic)
 
     @property
     def busy(self) -> int:
@@ -100,11 +102,15 @@ class TemporalSlots:
 
     async def _reach(self) -> Client | None:
         """Temporal, as soon as it is there; None when the worker is stopped before."""
+        unreached = f"Temporal at {self._engine.target} cannot be reached"
         while not self._stopping.is_set():
             try:
-                return await self._engine.client()
+                client = await self._engine.client()
             except RuntimeError as error:
-                _log.warning("Temporal at %s cannot be reached: %s", self._engine.target, error)
+                self._troubles.failed(unreached, error)
+            else:
+                self._troubles.over(unreached)
+                return client
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRY):
                     await self._stopping.wait()
@@ -141,7 +147,8 @@ class TemporalSlots:
                 return Leg(row.state if row is not None else "done")
             return Leg("parked", NOT_MINE)  # sealed with a key that this worker has not: another one may have it
         if claim.job.agent not in self._share.agents:
-            _log.warning("run %s is for agent %r, which this worker has not", run, claim.job.agent)
+            words = f"run {run} is for agent {claim.job.agent!r}, which this worker has not"
+            self._troubles.failed("runs are sent on to other workers", words)
             await self._queue.release(claim, time.time() + NOT_MINE)
             return Leg("parked", NOT_MINE)
         task = asyncio.create_task(self._job(claim), name=f"capataz run {run}")
@@ -190,6 +197,7 @@ class TemporalSlots:
         run = claim.job.run
         try:
             driven = await self._driver(claim)
+            self._troubles.over(GIVEN_BACK, calm=2 * self._share.lease)
         except asyncio.CancelledError:
             return await self._give_back(claim, None)
         except Unreadable as error:
@@ -198,7 +206,7 @@ class TemporalSlots:
             _log.info("run %s is somebody else's: %s", run, lost)
             return await self._give_back(claim, None)
         except StoreError as error:
-            _log.warning("run %s is given back: %s", run, error)
+            self._troubles.failed(GIVEN_BACK, f"run {run}: {error}")
             return await self._give_back(claim, self._share.lease)
         return await self._settle(claim, driven)
 
@@ -207,7 +215,9 @@ class TemporalSlots:
         try:
             await self._queue.release(claim, None if pause is None else time.time() + pause)
         except StoreError as error:
-            _log.warning("run %s could not be given back: %s", claim.job.run, error)
+            self._troubles.failed(NOT_TOLD, error)
+        else:
+            self._troubles.over(NOT_TOLD)
         return Leg("parked", pause or 0.0)
 
     async def _settle(self, claim: Claim, driven: Driven) -> Leg:

@@ -54,6 +54,7 @@ class Journal(Protocol):
     def record(self, fact: Fact) -> Event: ...
     def flush(self) -> None: ...
     def reserve(self, wanted: Reservation, limits: Sequence[Limit]) -> Future[Refusal | None]: ...
+    async def settled(self, ack: Future[Refusal | None]) -> Refusal | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Gateway:
         held = journal.reserve(Reservation(ask.payer, ask.source, tokens, most, now, until), self.purse.own)
         if not await self.purse.limited(ask.payer):
             return None  # nothing to wait for: it is written with whatever comes next
-        refused = await held
+        refused = await journal.settled(held)
         return None if refused is None else refused.fault()
 
     async def _ask(self, ask: Ask, beat: Callable[[], None], largest: int) -> Reply | Fault:

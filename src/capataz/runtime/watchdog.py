@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import StoreError
 from capataz.ports import Orders, Queue, WorkerBeat
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.tools.usercode import Threads
 
 _log = logging.getLogger("capataz.worker")
+NOT_LOOKED_AFTER = "the other workers could not be looked after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Heart:
         self._asked = self._answered = time.monotonic()
         self._unfit: Unfit | None = None
         self._stuck = 0
+        self._troubles = Lasting(_log.warning, time.monotonic)
         self.slots = 0
         self.draining = False
 
@@ -98,23 +101,31 @@ class Heart:
                 left = max(0.01, self._pace.beat - (time.monotonic() - begun))
 
     async def _round(self, now: float) -> None:
-        await self._beat(now)
+        beaten = await self._beat(now)
         await self._look(time.monotonic())
-        await self._look_after_others()
+        if beaten:  # a store that takes no beat takes nothing else
+            await self._look_after_others()
 
-    async def _beat(self, now: float) -> None:
+    async def _beat(self, now: float) -> bool:
+        """Whether the store has taken it."""
         wall = time.time()
         pulses = {pulse.run: pulse for pulse in self._pulses}
         turns = tuple(pulse.turn(now, wall) for pulse in pulses.values())
         beat = WorkerBeat(self._worker, self.slots, len(pulses), round(self._lag(now), 3), self._health(), turns)
+        unwritten = f"the beat of {self._worker} could not be written"
         try:
             async with asyncio.timeout(self._pace.lease):
                 orders = await self._queue.beat(beat, self._pace.lease)
         except (StoreError, TimeoutError) as error:
-            _log.warning("the beat of %s could not be written: %s", self._worker, error)
-            return
+            self._troubles.failed(unwritten, self._words(error))
+            return False
+        self._troubles.over(unwritten)
         for run, pulse in pulses.items():
             self._obey(run, pulse, orders, now + self._pace.lease, wall + self._pace.lease)
+        return True
+
+    def _words(self, error: StoreError | TimeoutError) -> str:
+        return str(error) or f"the store has not answered for {self._pace.lease:g} s"
 
     def _obey(self, run: str, pulse: Pulse, orders: Orders, monotonic: float, wall: float) -> None:
         if run in orders.lost:
@@ -187,7 +198,7 @@ class Heart:
                         await self._queue.release(pulse.claim)
                 await self._queue.leave(self._worker, crashed=True)
         except (StoreError, TimeoutError) as error:
-            _log.warning("the runs of %s could not be given back: %s", self._worker, error)
+            _log.warning("the runs of %s could not be given back: %s", self._worker, self._words(error))
         self._give_up(Unfit(f"its event loop has been blocked for {lag:.1f} s{by}", at_once=True))
 
     def _give_up(self, unfit: Unfit) -> None:
@@ -201,13 +212,13 @@ class Heart:
         """One worker at a time signs off those that are dead, so that their runs and rows do not wait for a claim."""
         try:
             async with asyncio.timeout(self._pace.lease):
-                if not await self._queue.lead(self._worker, self._pace.lease):
-                    return
-                rows = await self._queue.workers()
+                led = await self._queue.lead(self._worker, self._pace.lease)
+                rows = await self._queue.workers() if led else []
                 latest = max((row.beat_at for row in rows), default=0.0)
                 for row in rows:
                     if row.until < latest and row.beat.worker != self._worker:
                         count = await self._queue.leave(row.beat.worker, crashed=True)
                         _log.info("worker %s is gone; %d of its runs were still its", row.beat.worker, count)
+            self._troubles.over(NOT_LOOKED_AFTER)
         except (StoreError, TimeoutError) as error:
-            _log.warning("the other workers could not be looked after: %s", error)
+            self._troubles.failed(NOT_LOOKED_AFTER, self._words(error))

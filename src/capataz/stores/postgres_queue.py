@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, LiteralString, Protocol, TypeVar
 
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import Sealed
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
 from capataz.stores.postgres_server import Connection
@@ -112,6 +113,7 @@ class PostgresQueue:
     def __init__(self, perform: Perform, engine: str = "", seal: Seal = OPEN) -> None:
         self._perform, self._engine, self._seal = perform, engine, seal
         self._resting = float("-inf")
+        self._troubles = Lasting(_log.warning, time.monotonic)
 
     async def enqueue(self, job: Job) -> str:
         def work(connection: Connection) -> str:
@@ -141,7 +143,7 @@ class PostgresQueue:
         try:
             task = _task(job, self._seal)
         except Sealed as error:
-            _log.warning("run %s is left to a worker that has the key: %s", job[0], error)
+            self._troubles.failed("runs are left to a worker that has the key", f"run {job[0]}: {error}")
             self._resting = time.monotonic() + SEALED_PAUSE
             await self.release(Claim(_job(job, ""), worker, token, until))
             return None

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import Sealed, StoreError
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, WorkerBeat, WorkerRow
 from capataz.stores import queue_tables as tables
@@ -39,6 +40,7 @@ class SqlQueue:
     def __init__(self, perform: Perform, clock: Callable[[], float] = time.time, seal: Seal = OPEN) -> None:
         self._perform, self._clock, self._seal = perform, clock, seal
         self._resting = float("-inf")
+        self._troubles = Lasting(_log.warning, time.monotonic)
 
     async def enqueue(self, job: Job) -> str:
         sealed = replace(job, task=self._seal.close_text(job.task, place_of_job(job.run)))
@@ -60,7 +62,7 @@ class SqlQueue:
         try:
             task = self._seal.open_text(claim.job.task, place_of_job(claim.job.run))
         except Sealed as error:
-            _log.warning("run %s is left to a worker that has the key: %s", claim.job.run, error)
+            self._troubles.failed("runs are left to a worker that has the key", f"run {claim.job.run}: {error}")
             self._resting = time.monotonic() + SEALED_PAUSE
             await self.release(claim)
             return None

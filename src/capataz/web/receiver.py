@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from capataz.events.facts import JSON, Event
+from capataz.faults.lasting import Lasting
 from capataz.ingest.otlp import Unusable as Unusable
 from capataz.ingest.receiver import batch, interesting, read, root_of, tell
 from capataz.mistakes import Fenced, NotFound, StoreError
@@ -22,6 +24,11 @@ _log = logging.getLogger("capataz.receiver")
 MOST_SPANS = 50_000
 """Of one trace; what comes beyond is refused and counted in the answer."""
 TICK = 0.2
+SWEEP = 30.0
+"""Seconds between two looks after those that have gone silent."""
+TOLD_LATER = "runs of received spans are told later"
+CALM = SWEEP + 10.0
+"""Seconds without a failure after which all that waited has had its turn again."""
 NO_END = 15 * 60.0
 """Seconds without news after which a trace without a root is shown as `no end seen`."""
 GRACE = 120.0
@@ -61,13 +68,16 @@ class Receiver:
 
     async def watch(self) -> None:
         """Tell what has news, for ever. A store that does not answer is asked again."""
+        troubles = Lasting(_log.warning, time.monotonic)
         await self._again(0.0)
         while True:
             try:
                 await self.tick()
             except StoreError as error:
-                _log.warning("runs of received spans are told later: %s", error)
+                troubles.failed(TOLD_LATER, error)
                 await asyncio.sleep(2)
+            else:
+                troubles.over(TOLD_LATER, CALM)
             await asyncio.sleep(TICK)
 
     async def tick(self) -> None:
@@ -87,7 +97,7 @@ class Receiver:
             ended = self.clock.now()
             self._rests[trace] = ended + (ended - began) / SHARE
         self._rests = {trace: until for trace, until in self._rests.items() if until > now}
-        if now - self._swept > 30:
+        if now - self._swept > SWEEP:
             self._swept = now
             await self.sweep()
         if failed is not None:
