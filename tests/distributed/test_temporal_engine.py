@@ -207,7 +207,7 @@ async def test_a_worker_without_the_key_loses_no_run(
         async with working(keyless, agent):
 
             async def was_there() -> bool:
-                return "is left to a worker that has the key" in caplog.text
+                return "left to a worker that has the key" in caplog.text
 
             await until(was_there)
         async with working(app, agent):
