@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from capataz import Agent, App
+from capataz.mistakes import StoreError
 from capataz.runtime.shift import Terms
 from capataz.stores.sqlite import SqliteStore
 from capataz.testing.scripted import ScriptedModel
@@ -48,3 +49,12 @@ async def test_a_store_that_is_away_is_told_once_and_its_end_too(
         assert "database is locked; end the other program" in told[0]
         assert "told again every 10 min" in told[0]
         assert told[1].startswith("over after ")
+
+
+async def test_a_worker_that_cannot_tell_whether_it_is_idle_does_not_say_that_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "capataz.db"
+    path.write_text("this is no database, however one looks at it")
+    agent = Agent("talker", ScriptedModel("hello"), role="talking")
+    async with App(SqliteStore(path)) as app:
+        with pytest.raises(StoreError, match="file is not a database; give the path of a Capataz log"):
+            await Yard(app).work(agent)

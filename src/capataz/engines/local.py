@@ -37,7 +37,7 @@ class LocalEngine:
         return await self._queue.enqueue(job)
 
     async def cancel(self, run: str, reason: str) -> bool:
-        return await self._queue.cancel(run, reason) in ("claimed", "queued", "cancelled")
+        return await self._queue.cancel(run, reason) is not None
 
     async def look(self, run: str) -> JobRow | None:
         return await self._queue.look(run)
@@ -94,9 +94,9 @@ class Slots:
 
     async def serve(self, until_idle: bool = False) -> None:
         """Until `stop`; then what is under way is still there: see `drain`. With `until_idle`, also until there is
-        nothing to be had and nothing under way."""
+        nothing to be had and nothing under way; raises `StoreError` where nobody can say whether that is so."""
         while not self._stopping:
-            took = await self._take()
+            took = await self._take(until_idle)
             if until_idle and not took and not self._tasks:
                 return
             if not took:
@@ -112,7 +112,7 @@ class Slots:
         if left:
             await asyncio.wait(left, timeout=max(1.0, seconds / 4))
 
-    async def _take(self) -> int:
+    async def _take(self, until_idle: bool) -> int:
         free = self._share.slots - len(self._tasks)
         if free <= 0:
             return 0
@@ -122,6 +122,8 @@ class Slots:
                 self._worker, share.agents, share.lease, per_tenant=share.per_tenant, most=min(free, MOST_AT_ONCE)
             )
         except StoreError as error:
+            if until_idle and not self._tasks:
+                raise
             self._troubles.failed(NOT_CLAIMED, error)
             return 0
         self._troubles.over(NOT_CLAIMED)

@@ -194,7 +194,10 @@ class Shift:
             pulse.stopping = True
 
     async def work(self, until_idle: bool = False) -> Unfit | None:
-        """Until `stop` (or, with `until_idle`, until there is nothing to do); what is under way is given back."""
+        """Until `stop` (or, with `until_idle`, until there is nothing to do); what is under way is given back.
+
+        Raises `StoreError` where `until_idle` is asked for and the store cannot say what there is to do.
+        """
         loop, pace = asyncio.get_running_loop(), self._terms.pace
 
         def unfit(why: Unfit) -> None:  # in the heart's thread
