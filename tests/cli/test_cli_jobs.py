@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.cells import cell_len
 
 from capataz import Aborted, Agent, App
 from capataz.cli.main import main
@@ -94,6 +95,32 @@ def test_jobs_are_a_table_and_can_be_narrowed(shop: Shop) -> None:
     assert shop.run("jobs", "--state", "dead").stdout == "no jobs\n"
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+def test_each_job_is_one_line_whatever_is_asked_and_no_id_is_cut(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    async def fill(app: App, queue: Queue) -> None:
+        for number, task in enumerate(("x" * 100_000, "uno\ndos " * 50, "退款 " * 100, "🙂" * 200)):
+            run = f"01m8qb6btrfnhvm9vm5z2jr{number:03}"
+            await queue.enqueue(Job(run, "a very long name " * 5, task, tenant="un inquilino muy largo " * 5))
+
+    shop.given(fill)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = [line for line in shop.run("jobs").stdout.splitlines() if line.strip()]
+    assert all(cell_len(line) <= columns for line in lines)
+    assert [line.split()[0] for line in lines[2:]] == [row["run_id"] for row in shop.json("jobs")]
+    assert ("w1, alive" in "\n".join(lines)) == (columns >= 80), "who holds a run is told as long as there is room"
+
+
+def test_of_a_long_task_programs_get_the_beginning_and_its_length(shop: Shop) -> None:
+    async def fill(app: App, queue: Queue) -> None:
+        await queue.enqueue(Job("long-1", "support", "x" * 3_000_000))
+
+    shop.given(fill)
+    (told,) = [row for row in shop.json("jobs") if row["run_id"] == "long-1"]
+    assert (told["task"], told["task_length"]) == ("x" * 500, 3_000_000)
+
+
 def test_a_worker_that_has_fallen_silent_shows(shop: Shop) -> None:
     async def freeze(app: App, queue: Queue) -> None:
         await queue.beat(WorkerBeat("w1", 3, 1, 0.0, turns=(TurnBeat("held-1", 1, 1.0, "tool", 60.0),)), -5.0)
@@ -129,6 +156,22 @@ def test_what_cannot_be_cancelled_is_said_in_one_line(shop: Shop) -> None:
         assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"Error: {said}\n")
 
 
+def test_what_was_called_off_before_is_said_to_be_and_keeps_its_first_reason(shop: Shop) -> None:
+    for run, rest in (
+        ("held-1", "its worker was told; it breaks off within a beat"),
+        ("crashed-1", "it breaks off as"),
+    ):
+        assert shop.run("cancel", run, "--reason", "first").exit_code == 0
+        again = shop.run("cancel", run, "--reason", "second")
+        assert (again.exit_code, again.stdout) == (2, "")
+        assert f"run {run} was called off before; {rest}" in again.stderr
+    assert shop.run("cancel", "late-1").exit_code == 0
+    assert "run late-1 is over (cancelled)" in shop.run("cancel", "late-1").stderr
+    assert shop.json("cancel", "--all", "--reason", "third") == [{"run_id": "other-1", "state": "cancelled"}]
+    assert {row["order"] for row in shop.json("jobs")} == {"first"}
+    assert shop.run("cancel", "--all").stdout == "there is nothing left to cancel\n"
+
+
 def test_an_unclear_beginning_and_a_run_without_a_job_are_refused(shop: Shop) -> None:
     async def more(app: App, queue: Queue) -> str:
         await queue.enqueue(Job("late-2", "support", "t"))
@@ -144,7 +187,7 @@ def test_all_of_one_agent_or_of_all_are_cancelled_at_once(shop: Shop) -> None:
     assert shop.json("cancel", "--all", "--agent", "sales") == [{"run_id": "other-1", "state": "cancelled"}]
     told = {row["run_id"]: row["state"] for row in shop.json("cancel", "--all", "--reason", "restored")}
     assert told == {"late-1": "cancelled", "crashed-1": "queued", "held-1": "running"}
-    assert shop.run("cancel", "--all", "--agent", "sales").stdout == "there is nothing to cancel\n"
+    assert shop.run("cancel", "--all", "--agent", "sales").stdout == "there is nothing left to cancel\n"
 
 
 def test_a_cancelled_run_ends_aborted_with_the_words(tmp_path: Path) -> None:

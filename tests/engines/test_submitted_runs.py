@@ -14,6 +14,7 @@ from capataz import Aborted, Agent, Answered, App, Completed, Escalated, Fault, 
 from capataz.events.facts import RunResumed, ToolFinished, WaitEnded, WaitStarted
 from capataz.mistakes import NotFound, StoreError
 from capataz.policy.policy import Policy
+from capataz.runtime.erasing import erase
 from capataz.runtime.inbox import answer
 from capataz.runtime.shift import Terms
 from capataz.runtime.supervise import Decision
@@ -52,6 +53,33 @@ async def test_a_key_leads_nobody_to_the_run_of_somebody_else(yard: Yard, name: 
     with pytest.raises(Misuse, match="key='ticket-1' was used for another tenant") as refused:
         await talker(name=name).asubmit("hello", app=yard.app, key="ticket-1", tenant=tenant, user=user)
     assert first.run not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"task": "refund 82"}, "another task:"),
+        ({"priority": 5}, "another priority:"),
+        ({"task_type": "refund", "task": "x", "conversation": "c-2"}, "another task, conversation, task_type:"),
+    ],
+)
+async def test_a_key_is_for_one_submission(yard: Yard, asked: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"task": "refund 81", "priority": 1, "conversation": "c-1"}
+    first = await talker().asubmit(**given, app=yard.app, key="ticket-1")
+    with pytest.raises(Misuse, match=f"key='ticket-1' was used for run {first.run} with {said}"):
+        await talker().asubmit(**{**given, **asked}, app=yard.app, key="ticket-1")
+    again = await talker().asubmit(**given, app=yard.app, key="ticket-1", delay=60)
+    assert again.run == first.run, "a delay is counted from when it is said: it is not compared"
+    assert [row.job.run for row in await yard.queue.jobs()] == [first.run]
+
+
+async def test_a_task_that_was_erased_is_still_known_by_its_key(yard: Yard) -> None:
+    first = await talker().asubmit("the secret of Ana", app=yard.app, key="ticket-1")
+    await yard.work(talker())
+    await erase(yard.app.store, first.run)
+    assert (await talker().asubmit("the secret of Ana", app=yard.app, key="ticket-1")).run == first.run
+    with pytest.raises(Misuse, match="another priority"):
+        await talker().asubmit("the secret of Ana", app=yard.app, key="ticket-1", priority=1)
 
 
 async def test_events_can_be_followed_from_outside(yard: Yard) -> None:
@@ -132,6 +160,7 @@ async def test_several_agents_share_a_worker_and_others_are_left_alone(yard: Yar
 async def test_a_run_nobody_began_is_cancelled_at_once(yard: Yard) -> None:
     handle = await talker().asubmit("never mind", app=yard.app)
     assert await handle.acancel("not needed any more")
+    assert not await handle.acancel("a second time")
     outcome = await handle.apoll()
     assert isinstance(outcome, Aborted)
     assert (outcome.reason, outcome.detail) == ("cancelled", "not needed any more")
@@ -155,11 +184,13 @@ async def test_a_cancelled_run_ends_within_a_beat_and_its_act_is_in_doubt(yard: 
     await begun.wait()
     called_off = time.monotonic()
     assert await handle.acancel("wrong order")
+    assert not await handle.acancel("a second time")
     outcome = await handle.await_(timeout=5)
     assert time.monotonic() - called_off < 1.0
     assert isinstance(outcome, Aborted)
     assert (outcome.reason, outcome.detail) == ("cancelled", "wrong order")
     assert outcome.missing == ("refund(81) is in doubt",)
+    assert not await handle.acancel("once it is over")
     finished = [fact for fact in await yard.facts(handle.run) if isinstance(fact, ToolFinished)]
     assert [fact.in_doubt for fact in finished] == [True]
     await until(lambda: shift.busy == 0)

@@ -96,6 +96,10 @@ def test_a_queued_run_is_called_off_once(client: TestClient) -> None:
     assert client.post(f"/api/v1/runs/{run}/cancel", json={}).status_code == 202
     told = client.get(f"/api/v1/runs/{run}").json()
     assert (told["status"], told["outcome"], told["reason"]) == ("ended", "aborted", "cancelled")
+    again = client.post(f"/api/v1/runs/{run}/cancel", json={"reason": "once more"})
+    assert again.status_code == 409
+    assert "called off before" in again.json()["detail"]
+    assert client.get(f"/api/v1/runs/{run}").json() == told
 
 
 def test_a_run_that_no_worker_has_begun_is_followed_from_the_start(client: TestClient, app: App, shop: Shop) -> None:

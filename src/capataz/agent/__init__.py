@@ -163,7 +163,7 @@ class Agent:
         behalf it is: their accounts pay. Slots are shared out evenly among tenants; within a tenant a higher `priority`
         (-1,000 to 1,000) goes first. `delay` is the seconds before which it is not begun. `key` makes submitting
         harmless to repeat: a second task with the same key is the first one, also when that is over. Raises `Misuse`
-        where that is another tenant's, user's or agent's.
+        where that is another tenant's, user's or agent's, or another task, type, conversation or priority.
         """
         from capataz.memory.conversation import Arrived
         from capataz.ports import Job

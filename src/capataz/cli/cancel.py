@@ -33,7 +33,8 @@ def cancel(run: str | None, everything: bool, agent: str | None, reason: str, st
     """Call RUN off: a submitted run that is queued, delayed, running or waiting. RUN is an id or the beginning of one.
 
     One that nobody has begun is over at once. Any other is broken off by its worker, and ends as aborted, with the
-    reason "cancelled"; an act that is under way cannot be called back, and is in doubt.
+    reason "cancelled"; an act that is under way cannot be called back, and is in doubt. Where a run was called off
+    before, the first order stands.
 
     \b
       capataz cancel 01K6Z --reason "the customer has withdrawn"
@@ -50,7 +51,7 @@ def cancel(run: str | None, everything: bool, agent: str | None, reason: str, st
     for name, state in told:
         click.echo(f"{name}: {_WORDS[state]}")
     if not told:
-        click.echo("there is nothing to cancel")
+        click.echo("there is nothing left to cancel")
 
 
 async def _cancel(url: str | None, run: str | None, agent: str | None, reason: str) -> list[tuple[str, JobState]]:
@@ -60,9 +61,10 @@ async def _cancel(url: str | None, run: str | None, agent: str | None, reason: s
         if run is not None:
             row = await _open(store, queue, run)
             state = await queue.cancel(row.job.run, reason)
-            if state is None or state not in _WORDS:
+            if state is None:
                 raise Misuse(
-                    f"run {row.job.run} was over before it could be cancelled: see `capataz show {row.job.run}`"
+                    f"run {row.job.run} was over, or called off by somebody else, before it could be cancelled: see "
+                    f"`capataz show {row.job.run}`"
                 )
             return [(row.job.run, state)]
         told: list[tuple[str, JobState]] = []
@@ -70,7 +72,7 @@ async def _cancel(url: str | None, run: str | None, agent: str | None, reason: s
             if agent is not None and row.job.agent != agent:
                 continue
             state = await queue.cancel(row.job.run, reason)
-            if state is not None and state in _WORDS:
+            if state is not None:
                 told.append((row.job.run, state))
         return told
     finally:
@@ -93,4 +95,6 @@ async def _open(store: Store, queue: Queue, named: str) -> JobRow:
         )
     if row.state not in OPEN:
         raise Misuse(f"run {row.job.run} is over ({NAMES[row.state]}): see `capataz show {row.job.run}`")
+    if row.order is not None:
+        raise Misuse(f"run {row.job.run} was called off before; {_WORDS[row.state]}")
     return row

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import click
 import orjson
+from rich.text import Text
 
 from capataz.app import App
 from capataz.cli.exits import EXITS
@@ -19,6 +20,7 @@ from capataz.cli.finding import find_agent, find_run, open_existing
 from capataz.cli.masking import reveal as reveal_option, shower
 from capataz.cli.options import as_json as json_option, policy as policy_option, store as store_option
 from capataz.cli.render import console, print_json, styled
+from capataz.cli.table import print_table
 from capataz.events.facts import JSON
 from capataz.lens.words import short
 from capataz.mistakes import Misuse
@@ -166,7 +168,7 @@ def _list(url: str | None, as_json: bool, reveal: bool) -> None:
     if not items:
         click.echo("nothing waits for a person")
         return
-    _table(items)
+    print_table([_cells(item) for item in items], elastic=("waits for", "task"), dispensable=("task", "since", "agent"))
 
 
 async def _waiting(url: str | None, reveal: bool) -> list[Waiting]:
@@ -207,23 +209,15 @@ async def _resume(app: App, agent: Any, run: str) -> Outcome:
 # ── what a person reads ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(items: list[Waiting]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "since", "agent", "waits for", "task"):
-        table.add_column(name, no_wrap=name in ("run", "since"))
-    for item in items:
-        what = item.approval.shown if item.approval is not None else item.escalation.detail or item.escalation.reason
-        table.add_row(
-            styled(item.run, "quiet"),
-            styled(_moment(item.since), "quiet"),
-            styled(short(item.agent, 20)),
-            styled(f"{item.escalation.reason}: {short(what, 80)}", "warn"),
-            styled(short(item.task, 60)),
-        )
-    console().print(table)
+def _cells(item: Waiting) -> dict[str, Text]:
+    what = item.approval.shown if item.approval is not None else item.escalation.detail or item.escalation.reason
+    return {
+        "run": styled(item.run, "quiet"),
+        "since": styled(_moment(item.since), "quiet"),
+        "agent": styled(short(item.agent, 20)),
+        "waits for": styled(f"{item.escalation.reason}: {short(what, 80)}", "warn"),
+        "task": styled(short(item.task, 60)),
+    }
 
 
 def _moment(seconds: float) -> str:

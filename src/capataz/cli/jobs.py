@@ -13,12 +13,14 @@ from rich.text import Text
 from capataz.cli.finding import open_existing
 from capataz.cli.masking import reveal as reveal_option, shower
 from capataz.cli.options import as_json as json_option, store as store_option
-from capataz.cli.render import console, print_json, styled
+from capataz.cli.render import print_json, styled
+from capataz.cli.table import print_table
 from capataz.events.facts import JSON
 from capataz.lens.words import Tone, duration, short
 from capataz.mistakes import Misuse
 from capataz.ports import JobRow, JobState, Queue
 from capataz.runtime.handle import queue_of
+from capataz.stores.index import TASK_SHOWN
 
 NAMES: Mapping[JobState, str] = {
     "queued": "queued",
@@ -66,7 +68,8 @@ def jobs(
     elif not rows:
         click.echo("no jobs" if states or agent else "nothing is queued, running or waiting")
     else:
-        _table(rows)
+        now = time.time()
+        print_table([_cells(row, now) for row in rows], elastic=("task",), dispensable=_DISPENSABLE, right=_RIGHT)
 
 
 async def _read(url: str | None, states: Sequence[JobState], agent: str | None, limit: int) -> list[JobRow]:
@@ -91,12 +94,14 @@ async def find_job(queue: Queue, named: str) -> JobRow | None:
 
 
 def job_json(row: JobRow) -> JSON:
-    """Everything the queue knows of a job. Times are seconds since the epoch."""
+    """Everything the queue knows of a job; of a long task the beginning, and how many characters it has in all. Times
+    are seconds since the epoch."""
     job, held = row.job, row.state == "claimed"
     return {
         "run_id": job.run,
         "agent": job.agent,
-        "task": job.task,
+        "task": job.task[:TASK_SHOWN],
+        "task_length": len(job.task),
         "state": NAMES[row.state],
         "tenant": job.tenant,
         "user": job.user,
@@ -116,28 +121,22 @@ def job_json(row: JobRow) -> JSON:
     }
 
 
-def _table(rows: Sequence[JobRow]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+_RIGHT = ("age", "tries", "crashes")
+_DISPENSABLE = ("tries", "crashes", "tenant", "task", "agent", "age", "held by")
 
-    now = time.time()
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "state", "age", "agent", "tenant", "held by", "tries", "crashes", "task"):
-        kept = name in ("run", "state", "age")
-        table.add_column(name, justify="right" if name in ("age", "tries", "crashes") else "left", no_wrap=kept)
-    for row in rows:
-        table.add_row(
-            styled(row.job.run, "quiet"),
-            styled(_state(row, now), _TONES.get(row.state, "plain")),
-            styled(duration(max(0.0, now - row.enqueued_at))),
-            styled(short(row.job.agent, 20)),
-            styled(short(row.job.tenant, 20)),
-            _holder(row, now),
-            styled(str(row.tries)),
-            styled(str(row.crashes.total), "bad" if row.crashes.total else "plain"),
-            styled(short(row.job.task, 60)),
-        )
-    console().print(table)
+
+def _cells(row: JobRow, now: float) -> dict[str, Text]:
+    return {
+        "run": styled(row.job.run, "quiet"),
+        "state": styled(_state(row, now), _TONES.get(row.state, "plain")),
+        "age": styled(duration(max(0.0, now - row.enqueued_at))),
+        "agent": styled(short(row.job.agent, 20)),
+        "tenant": styled(short(row.job.tenant, 20)),
+        "held by": _holder(row, now),
+        "tries": styled(str(row.tries)),
+        "crashes": styled(str(row.crashes.total), "bad" if row.crashes.total else "plain"),
+        "task": styled(short(row.job.task, 60)),
+    }
 
 
 def _state(row: JobRow, now: float) -> str:

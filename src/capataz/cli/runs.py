@@ -12,7 +12,8 @@ from rich.text import Text
 from capataz.cli.finding import open_existing
 from capataz.cli.masking import reveal, shower
 from capataz.cli.options import as_json, store
-from capataz.cli.render import console, print_json, styled
+from capataz.cli.render import print_json, styled
+from capataz.cli.table import print_table
 from capataz.events.facts import JSON
 from capataz.lens.trace.as_json import spend_json
 from capataz.lens.words import duration, money, short, tone_of
@@ -43,7 +44,7 @@ def runs(store: str | None, limit: int, agent: str | None, outcome: str | None, 
     if not rows:
         click.echo("no runs")
         return
-    _print(rows)
+    print_table([_cells(row) for row in rows], elastic=("task",), dispensable=_DISPENSABLE, right=_RIGHT)
 
 
 async def _read(url: str | None, limit: int, agent: str | None, outcome: str | None) -> list[RunRow]:
@@ -54,43 +55,8 @@ async def _read(url: str | None, limit: int, agent: str | None, outcome: str | N
         await store.close()
 
 
-def _print(rows: list[RunRow]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    out = console()
-    lines = [_cells(row) for row in rows]
-    names = _fitting(lines, out.width)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in names:
-        right = name in ("turns", "calls", "tokens", "money", "took")
-        room = max(len(name), out.width - _wide(names, lines)) if name == "task" else None
-        table.add_column(name, justify="right" if right else "left", no_wrap=True, max_width=room)
-    for cells in lines:
-        table.add_row(*(cells[name] for name in names))
-    out.print(table)
-
-
-_ALL = ("run", "started", "agent", "ended", "turns", "calls", "tokens", "money", "took", "task")
+_RIGHT = ("turns", "calls", "tokens", "money", "took")
 _DISPENSABLE = ("money", "calls", "agent", "started", "task", "tokens", "took")
-"""What is left out first where there is little room. Nothing but the task is ever cut: half an id is of no use."""
-_GAP = 3
-_LEAST_TASK = 20
-
-
-def _fitting(lines: list[dict[str, Text]], width: int) -> list[str]:
-    """The columns there is room for."""
-    names: list[str] = list(_ALL)
-    for name in _DISPENSABLE:
-        if _wide(names, lines) + (_LEAST_TASK if "task" in names else 0) <= width:
-            break
-        names.remove(name)
-    return names
-
-
-def _wide(names: list[str], lines: list[dict[str, Text]]) -> int:
-    """Columns the terminal needs for these, but for what the task takes."""
-    return sum(_GAP + (0 if name == "task" else max(len(name), *(len(c[name]) for c in lines))) for name in names)
 
 
 def _cells(row: RunRow) -> dict[str, Text]:

@@ -157,10 +157,11 @@ class TemporalDispatch:
         return True
 
     async def cancel(self, run: str, reason: str) -> bool:
-        state = await self._queue.cancel(run, reason)
-        if state in ("claimed", "queued", "cancelled"):
+        ordered = await self._queue.cancel(run, reason) is not None
+        row = await self._queue.look(run)
+        if row is not None and row.order is not None:  # also a second time: the first signal may not have got there
             await self._signal(run)
-        return state in ("claimed", "queued", "cancelled")
+        return ordered
 
     async def look(self, run: str) -> JobRow | None:
         return await self._queue.look(run)

@@ -156,7 +156,8 @@ class Queue(Protocol):
 
     async def cancel(self, run: str, reason: str) -> JobState | None:
         """Break a run off. A job no worker has begun is over at once; else whoever has it, or claims it next, is
-        ordered to. The state it is in now; None where there is no such job."""
+        ordered to. The state it is in now; None where nothing was ordered: there is no such job, it is over, or it was
+        ordered before. The first order stands, with its reason: it may have been handed out already."""
         ...
 
     async def beat(self, beat: WorkerBeat, lease: float) -> Orders:

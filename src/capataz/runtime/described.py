@@ -13,11 +13,15 @@ from typing import cast, get_origin
 
 from capataz.mistakes import Misuse
 from capataz.ports import Job, JobRow
+from capataz.privacy.erase import MARK as ERASED
+from capataz.stores.sealing import SHOWN as SEALED
 
 FURTHEST = 1_000
 """How far up or down a priority goes."""
 LONGEST_DELAY = 31_536_000
 """Seconds that a task may be put off."""
+_WHOSE = ("tenant", "user", "agent")
+"""Of a job: who asked whom. The words for these do not say whose the other one is."""
 
 
 def check_allowance(name: str, value: object, *, whole: bool) -> None:
@@ -122,11 +126,25 @@ def check_place(priority: object, delay: object, key: object) -> None:
 
 
 def check_same(asked: Job, found: JobRow | None) -> None:
-    """A key leads nobody to the run of somebody else. The message does not say whose it is."""
-    if found is not None and any(getattr(asked, of) != getattr(found.job, of) for of in ("tenant", "user", "agent")):
+    """A key is one submission: what is asked under it again is what was asked first, by whom it was asked."""
+    other = () if found is None else differing(asked, found.job)
+    if any(name in other for name in _WHOSE):
         raise Misuse(
             f"key={asked.key!r} was used for another tenant, user or agent: make the tenant's name part of the key"
         )
+    if found is not None and other:
+        raise Misuse(
+            f"key={asked.key!r} was used for run {found.job.run} with another {', '.join(other)}: a key is for one "
+            "submission; repeat that one as it was, or take another key"
+        )
+
+
+def differing(asked: Job, found: Job) -> tuple[str, ...]:
+    """What two jobs under one key do not have in common. A delay is counted from when it was said, so it is not
+    compared, nor is a task that cannot be read any more: it was erased, or is sealed with a key that is not here."""
+    unread = found.task == SEALED or found.task.startswith(ERASED)
+    asks = ("conversation", "task_type", "priority") if unread else ("task", "conversation", "task_type", "priority")
+    return tuple(name for name in (*_WHOSE, *asks) if getattr(asked, name) != getattr(found, name))
 
 
 def check_store(store: object) -> None:

@@ -76,7 +76,8 @@ class Handle:
             raise TimeoutError(f"run {self.run} has no outcome after {timeout:g} seconds; it goes on") from None
 
     async def acancel(self, reason: str = "cancelled") -> bool:
-        """Order the end of the run; True where there was something to end.
+        """Order the end of the run; True where this call did. False where the run is over, is not in the queue, or was
+        called off before: the first order stands, with its reason.
 
         A run nobody has begun is over at once. Else its worker breaks it off within a beat, and it ends `Aborted` with
         the reason "cancelled". An act that is under way cannot be called back: it becomes in doubt.

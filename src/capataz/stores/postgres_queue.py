@@ -62,10 +62,10 @@ _FINISH: LiteralString = (
     f"reason = %s, until = NULL WHERE {_HELD}"
 )
 _CANCEL = (
-    "UPDATE job SET orders = CASE WHEN state IN ('done', 'dead', 'cancelled') THEN orders ELSE %s END, "
-    "reason = CASE WHEN state IN ('queued', 'parked', 'waiting') AND token = 0 THEN %s ELSE reason END, "
-    "state = CASE WHEN state IN ('done', 'dead', 'cancelled', 'claimed') THEN state "
-    "WHEN token > 0 THEN 'queued' ELSE 'cancelled' END WHERE run = %s RETURNING state"
+    "UPDATE job SET orders = %s, "
+    "reason = CASE WHEN state = 'claimed' THEN reason WHEN token > 0 THEN '' ELSE %s END, "
+    "state = CASE WHEN state = 'claimed' THEN state WHEN token > 0 THEN 'queued' ELSE 'cancelled' END "
+    "WHERE run = %s AND orders IS NULL AND state NOT IN ('done', 'dead', 'cancelled') RETURNING state"
 )
 _BEAT = (
     "INSERT INTO worker (worker, started_at, beat_at, until, slots, busy, lag, health) "

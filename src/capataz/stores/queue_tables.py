@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, cast
 
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
 
@@ -58,6 +58,13 @@ _BEAT = (
 _LEAD = (
     "INSERT INTO leader (one, worker, until) VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE "
     "SET worker = excluded.worker, until = excluded.until WHERE leader.worker = excluded.worker OR leader.until < ?"
+)
+
+_CANCEL = (
+    "UPDATE job SET orders = ?, "
+    "reason = CASE WHEN state = 'claimed' THEN reason WHEN token > 0 THEN '' ELSE ? END, "
+    "state = CASE WHEN state = 'claimed' THEN state WHEN token > 0 THEN 'queued' ELSE 'cancelled' END "
+    "WHERE run = ? AND orders IS NULL AND state NOT IN ('done', 'dead', 'cancelled') RETURNING state"
 )
 
 
@@ -151,21 +158,8 @@ def finish(connection: sqlite3.Connection, claim: Claim, state: str, reason: str
 
 
 def cancel(connection: sqlite3.Connection, run: str, reason: str) -> JobState | None:
-    found = connection.execute("SELECT state, token FROM job WHERE run = ?", (run,)).fetchone()
-    if found is None:
-        return None
-    state, token = found
-    if state in ("done", "dead", "cancelled"):
-        return state  # type: ignore[no-any-return]
-    if state == "claimed":
-        connection.execute("UPDATE job SET orders = ? WHERE run = ?", (reason, run))
-        return "claimed"
-    after: JobState = "queued" if token else "cancelled"
-    connection.execute(
-        "UPDATE job SET state = ?, orders = ?, reason = ? WHERE run = ?",
-        (after, reason, "" if token else reason, run),
-    )
-    return after
+    found = connection.execute(_CANCEL, (reason, reason, run)).fetchone()
+    return None if found is None else cast("JobState", found[0])
 
 
 def beat(connection: sqlite3.Connection, now: float, given: WorkerBeat, lease: float) -> Orders:

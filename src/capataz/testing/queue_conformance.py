@@ -335,17 +335,20 @@ class QueueConformance:
             assert (row.state, row.reason) == ("cancelled", "no longer needed")
             assert await it.take() == ""
             assert await it.queue.cancel("ghost", "") is None
+            assert await it.queue.cancel("r", "again") is None
+            assert await it.queue.look("r") == row
 
     async def test_whoever_has_a_run_is_told_to_break_it_off(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as it:
             await it.add("r")
             claim = await it.one()
             assert await it.queue.cancel("r", "stop it") == "claimed"
+            assert await it.queue.cancel("r", "again") is None
             turn = TurnBeat("r", claim.token, 1.0, "model", 60.0)
             orders = await it.queue.beat(WorkerBeat("w", 1, 1, 0.0, turns=(turn,)), LEASE)
             assert dict(orders.breaks) == {"r": "stop it"}
             assert await it.queue.finish(claim, "cancelled", "stop it")
-            assert await it.queue.cancel("r", "again") == "cancelled"
+            assert await it.queue.cancel("r", "again") is None
 
     async def test_an_order_outlives_the_worker_it_was_given_to(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as it:
@@ -356,6 +359,7 @@ class QueueConformance:
             await it.queue.finish(waiting, "waiting", "doubt")
             for run in ("parked", "waiting", "crashed"):
                 await it.queue.cancel(run, f"stop {run}")
+                assert await it.queue.cancel(run, "again") is None
             assert await it.one("x") is not None
             assert await it.one("x") is not None
             await it.wait(LEASE + 0.1)

@@ -20,6 +20,7 @@ from capataz.lens.provenance import excerpt, provenance
 from capataz.lens.trace.as_json import evidence_json, signals_json, spend_json, trace_json
 from capataz.mistakes import Misuse, NotFound
 from capataz.ports import Job, JobRow, JobState, RunRow
+from capataz.runtime.described import differing
 from capataz.telemetry.reading import Place
 from capataz.web import upload_pages
 from capataz.web.books import Book
@@ -105,8 +106,10 @@ async def submit(request: Request) -> Response:
     job = _job(site, caller, wanted, key)
     run = await site.engine.submit(job)
     row = await site.engine.look(run)
-    if row is not None and run != job.run and not _same(row.job, job):
-        return problem(422, "This Idempotency-Key was used for another task", f"it belongs to run {run}")
+    other = () if row is None or run == job.run else differing(job, row.job)
+    if other:
+        words = f"it belongs to run {run}, with another {', '.join(other)}"
+        return problem(422, "This Idempotency-Key was used for another task", words)
     status = STATUS[row.state] if row is not None else "queued"
     return reply({"run": run, "status": status}, 202, location=f"/api/v1/runs/{run}")
 
@@ -118,12 +121,6 @@ def _job(site: Site, caller: Caller, wanted: Submit, key: str | None) -> Job:
     full = None if key is None else f"api:{tenant}:{key}"
     run = around.chance.identity()
     return Job(run, wanted.agent, wanted.task, wanted.task_type, None, tenant, wanted.priority, due, full)
-
-
-def _same(one: Job, other: Job) -> bool:
-    """Whether both ask for the same. A delay is counted from when it was said: it is not compared."""
-    first, second = ((j.agent, j.task, j.task_type, j.tenant, j.priority) for j in (one, other))
-    return first == second
 
 
 async def run(request: Request) -> Response:

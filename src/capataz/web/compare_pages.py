@@ -195,8 +195,13 @@ async def call_off(site: Site, caller: Caller, run: str, why: str = "") -> None:
     if not await site.books.may_see(caller, run, None):
         await site.books.get(run, caller)
     reason = f"called off by {caller.name}" + (f": {why}" if why else "")
-    if site.engine is None or not await site.engine.cancel(run, reason):
-        raise Misuse(f"run {run} is not in the queue: only submitted runs that are not over can be called off")
+    if site.engine is not None:
+        if await site.engine.cancel(run, reason):
+            return
+        row = await site.engine.look(run)
+        if row is not None and row.order is not None:
+            raise Misuse(f"run {run} was called off before: the first order stands, with its reason")
+    raise Misuse(f"run {run} is not in the queue: only submitted runs that are not over can be called off")
 
 
 def routes() -> list[Route]:

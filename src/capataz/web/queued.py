@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from capataz.events.facts import JSON
 from capataz.mistakes import NotFound
 from capataz.ports import JobRow
+from capataz.stores.index import TASK_SHOWN
 from capataz.web.shown import masked_job
 from capataz.web.site import Site
 from capataz.web.tokens import Caller
@@ -47,7 +48,9 @@ def _fits(row: JobRow, asked: Mapping[str, str]) -> bool:
 
 
 def job_json(row: JobRow) -> dict[str, JSON]:
-    """A run in the queue, as the API lists it. Times in seconds since the epoch; `due` is null where it may begin."""
+    """A run in the queue, as the API lists it: of a long task the beginning, as of a run's, and how many characters it
+    has in all. Times in seconds since the epoch; `due` is null where it may begin."""
     job = row.job
-    told: dict[str, JSON] = {"run": job.run, "agent": job.agent, "task": job.task, "task_type": job.task_type}
+    told: dict[str, JSON] = {"run": job.run, "agent": job.agent, "task": job.task[:TASK_SHOWN]}
+    told |= {"task_length": len(job.task), "task_type": job.task_type}
     return {**told, "status": "queued", "queued_at": row.enqueued_at, "due": job.due or None, "priority": job.priority}
