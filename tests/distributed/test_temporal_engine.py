@@ -93,9 +93,10 @@ async def test_a_run_goes_through_temporal_and_temporal_learns_nothing_but_its_i
         outcome = await handle.await_(timeout=20)
         assert isinstance(outcome, Answered)
         assert outcome.answer == f"Hello {SECRET}"
-        assert (await agent.asubmit("Greet again", app=app, tenant="acme", key="k1")).run == handle.run, (
-            "the key is known"
-        )
+        again = await agent.asubmit(f"Greet {SECRET}", app=app, tenant="acme", key="k1")
+        assert again.run == handle.run, "the key is known"
+        with pytest.raises(Misuse, match="another task, priority"):
+            await agent.asubmit("Greet again", app=app, tenant="acme", key="k1", priority=1)
         workflow = (await Client.connect(temporal)).get_workflow_handle(handle.run)
         assert await workflow.result() == "done"
         told = await told_of(workflow)
@@ -175,6 +176,7 @@ async def test_a_run_nobody_has_begun_is_cancelled_at_once(database: str, tempor
     async with opened(database, temporal, "nobody") as app:
         handle = await agent.asubmit("hi", app=app)
         assert await handle.acancel("no need")
+        assert not await handle.acancel("a second time")
         outcome = await handle.apoll()
         assert isinstance(outcome, Aborted)
         async with working(app, agent):
