@@ -100,6 +100,19 @@ async def test_a_wrong_password_and_a_missing_database_are_told_apart(postgres: 
     assert "createdb" in await refused(PostgresStore(postgres.url("nothing")))
 
 
+async def test_a_server_without_a_free_connection_says_which_limit_to_raise(
+    postgres: PostgresServer,
+) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS crowd")
+        connection.execute("CREATE ROLE crowd LOGIN PASSWORD 'crowd' CONNECTION LIMIT 1")
+    url = f"postgresql://crowd:crowd@127.0.0.1:{postgres.port}/postgres"
+    with psycopg.connect(url):
+        said = await refused(PostgresStore(url, schema="mine", away=0.5))
+    assert "too many connections" in said
+    assert "raise the server's limit (max_connections" in said
+
+
 async def test_a_user_who_may_not_make_the_schema_is_told_what_to_grant(postgres: PostgresServer) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS guest")

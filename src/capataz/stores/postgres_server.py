@@ -139,6 +139,8 @@ def _guessed(said: str) -> str:
     """Failing to connect has no code: libpq only says it in words."""
     if "password" in said or "authentication" in said or "pg_hba" in said:
         return "28"
+    if "too many" in said or "connection slots" in said:
+        return "53300"
     return "3D" if "database" in said and "does not exist" in said else "08"
 
 
