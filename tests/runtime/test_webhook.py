@@ -132,6 +132,20 @@ async def test_nobody_there_is_no_error_of_the_run(receiver: Receiver) -> None:
     await escalate(receiver, FakeClock())
 
 
+async def test_a_receiver_that_takes_nothing_is_told_of_once_and_so_is_the_end_of_it(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.statuses = [403, 403, 403, 204]
+    hook = Webhook(receiver.url, SECRET, FakeClock())
+    for rule in ("loops", "errors", "cost", "silence"):
+        hook.tell({"event": "alert", "rule": rule})
+        await hook.drain()
+    assert hook.failed == 3
+    begun, ended = caplog.messages
+    assert begun.startswith("the webhook at 127.0.0.1 does not take what it is told: status 403 (told again every")
+    assert ended == "over after 0 s and 3 times: the webhook at 127.0.0.1 does not take what it is told"
+
+
 async def test_a_receiver_that_hangs_holds_nothing_up(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("capataz.runtime.webhook.DRAIN", 0.2)
     receiver.hang = True

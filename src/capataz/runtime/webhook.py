@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import logging
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from capataz.events.facts import JSON
+from capataz.faults.lasting import Lasting
 from capataz.mistakes import Misuse
 from capataz.ports import Clock
 from capataz.runtime.privacy import environment_secrets
@@ -67,6 +69,7 @@ class Webhook:
     """What is taken out of what is sent; without one, the default mask."""
     failed: int = 0
     """How many messages were given up."""
+    _troubles: Lasting = field(default_factory=lambda: Lasting(_log.warning, time.monotonic), repr=False)
     _sending: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], repr=False)
 
     def __post_init__(self) -> None:
@@ -93,14 +96,17 @@ class Webhook:
 
     async def _send(self, message: dict[str, JSON]) -> None:
         body = await asyncio.to_thread(_masked, message, self.mask)
+        # The host alone: the rest of an address may be a secret.
+        untold = f"the webhook at {urlsplit(self.url).hostname} does not take what it is told"
         wait = FIRST_WAIT
         for left in range(TRIES - 1, -1, -1):
             problem, final = await self._try(body)
             if not problem:
+                self._troubles.over(untold)
                 return
             if final or not left:
                 self.failed += 1
-                _log.warning("the webhook could not be told of run %s: %s", message.get("run"), problem)
+                self._troubles.failed(untold, problem)
                 return
             await self.clock.sleep(wait)
             wait *= 4
