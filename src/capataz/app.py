@@ -84,7 +84,7 @@ class App:
         described.check_store(given)
         described.check_prices(prices or {})
         described.check_list("App: agents", agents)
-        described.check_names([agent.name for agent in agents], "App(agents=[...])")
+        described.check_agents(agents, "App(agents=[...])")
         self.store_url = shown_url(given) if isinstance(given, str) else type(given).__name__
         self.agents = tuple(agents)
         self._cluster = engine
@@ -163,6 +163,7 @@ class App:
         from capataz.runtime.launch import launch
         from capataz.runtime.yard import Task
 
+        described.check_agent(agent)
         described.check_task(agent.name, task)
         described.check_texts({"task_type": task_type, "tenant": tenant, "user": user})
         yard = self.yard()
@@ -176,6 +177,8 @@ class App:
         """Take up a run that was suspended, or whose process died, from its log."""
         from capataz.runtime.launch import resume
 
+        described.check_agent(agent)
+        described.check_texts({"run": run})
         return agent.read(await resume(await self._prepare(agent), run, self.yard()))
 
     def run(
@@ -207,7 +210,7 @@ class App:
         from capataz.runtime.handle import queue_of
         from capataz.runtime.shift import Shift, Terms
 
-        described.check_names([agent.name for agent in agents], "app.worker(...)")
+        described.check_agents(agents, "app.worker(...)")
         known = {agent.name: agent for agent in (agents or self.agents)}
         if not known:
             raise Misuse("a worker needs agents: App(agents=[...]) or app.worker(agent, ...)")

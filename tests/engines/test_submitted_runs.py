@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -152,6 +153,46 @@ async def test_several_agents_share_a_worker_and_others_are_left_alone(yard: Yar
     await yard.work(one, two)
     outcomes = [await handle.apoll() for handle in handles]
     assert [None if outcome is None else outcome.answer for outcome in outcomes] == ["hello", "ciao", None]
+
+
+@pytest.mark.parametrize("missing", ["tenant", "user"])
+async def test_nobody_is_the_empty_text_and_not_none(yard: Yard, missing: str) -> None:
+    none = cast("Any", {missing: None})
+    for work in (talker().asubmit("x", app=yard.app, **none), talker().arun("x", app=yard.app, **none)):
+        with pytest.raises(Misuse, match=f"{missing}=None: give text, or leave it out"):
+            await work
+    assert await yard.app.store.runs() == []
+
+
+async def test_what_is_no_app_no_agent_and_no_time_is_said_to_be(yard: Yard) -> None:
+    url, name = cast("Any", "postgresql://ana:secret@db/runs"), cast("Any", "talker")
+    handle = await talker().asubmit("x", app=yard.app, delay=cast("float", Decimal("0.5")))
+    for work in (talker().arun("x", app=url), talker().asubmit("x", app=url)):
+        with pytest.raises(Misuse, match=r"app is str: give an App") as refused:
+            await work
+        assert "secret" not in str(refused.value)
+    with pytest.raises(Misuse, match="app is str"):
+        talker().handle(handle.run, app=url)
+    for making in (lambda: yard.app.worker(name), lambda: App("memory:", agents=[name])):
+        with pytest.raises(Misuse, match="'talker' is no agent"):
+            making()
+    for work in (yard.app.arun(name, "x"), yard.app.aresume(name, handle.run)):
+        with pytest.raises(Misuse, match="'talker' is no agent"):
+            await work
+    with pytest.raises(Misuse, match="timeout=None: give a number of seconds"):
+        await handle.await_(cast("Any", None))
+    with pytest.raises(Misuse, match="patience='5': give a number of seconds"):
+        await anext(handle.aevents(patience=cast("Any", "5")))
+    for reason in (None, 5, "\ud800"):
+        with pytest.raises(Misuse, match="reason="):
+            await handle.acancel(cast("Any", reason))
+    assert (await yard.row(handle.run)).order is None
+
+
+@pytest.mark.parametrize("given", [{"slots": 0}, {"slots": 1.5}, {"crashes": 0}, {"per_tenant": 0}])
+def test_a_worker_that_could_never_take_anything_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(Misuse, match=f"Terms: {next(iter(given))}=.*: give a whole number of at least 1"):
+        Terms(**given)
 
 
 # ── calling off ──────────────────────────────────────────────────────────────────────────────────────────

@@ -111,6 +111,7 @@ class Agent:
         on whose behalf it works; their accounts pay.
         """
         if app is not None:
+            described.check_app(app)
             return app.run(self, task, task_type=task_type, conversation=conversation, tenant=tenant, user=user)
         work = self.arun(task, task_type=task_type, conversation=conversation, tenant=tenant, user=user)
         return blocking(work, "await agent.arun(...)")
@@ -140,6 +141,7 @@ class Agent:
                     user=user,
                     on_event=on_event,
                 )
+        described.check_app(app)
         return await app.arun(
             self, task, task_type=task_type, conversation=conversation, tenant=tenant, user=user, on_event=on_event
         )
@@ -169,11 +171,12 @@ class Agent:
         from capataz.ports import Job
         from capataz.runtime.conversing import conversations_of, named
 
+        described.check_app(app)
         described.check_task(self.name, task)
         described.check_texts({"task": task, "task_type": task_type, "tenant": tenant, "user": user, "key": key})
         described.check_place(priority, delay, key)
         around = app.yard().around
-        due = around.clock.now() + delay if delay else 0.0
+        due = around.clock.now() + float(delay) if delay else 0.0
         talk = None if conversation is None else named(conversation)
         job = Job(around.chance.identity(), self.name, task, task_type, talk, tenant, priority, due, key, user)
         run = await app.engine.submit(job)
@@ -215,6 +218,8 @@ class Agent:
         """The handle of a run that was submitted earlier, from whatever process."""
         from capataz.runtime.handle import Handle
 
+        described.check_app(app)
+        described.check_texts({"run": run})
         return Handle(run, app.store, app.engine, self.read)
 
     def as_tool(self, name: str | None = None, *, description: str = "", kind: Kind | None = None) -> AgentTool:

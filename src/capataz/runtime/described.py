@@ -20,6 +20,8 @@ FURTHEST = 1_000
 """How far up or down a priority goes."""
 LONGEST_DELAY = 31_536_000
 """Seconds that a task may be put off."""
+_MAY_LACK = ("task_type", "key")
+"""Names that a run may go without: None is none. Without a tenant or a user they are the empty text."""
 _WHOSE = ("tenant", "user", "agent")
 """Of a job: who asked whom. The words for these do not say whose the other one is."""
 
@@ -99,18 +101,44 @@ def check_task(agent: str, task: object) -> None:
 
 
 def check_texts(given: Mapping[str, object]) -> None:
-    """Names and other words that a store keeps as text, by what they are called; None is none."""
+    """Names and other words that a store keeps as text, by what they are called; None is none where there may be."""
     for name, text in given.items():
-        if text is None:
+        if text is None and name in _MAY_LACK:
             continue
         if not isinstance(text, str):
-            raise Misuse(f"{name}={text!r}: give text")
+            raise Misuse(f"{name}={text!r}: give text" + (", or leave it out" if text is None else ""))
         half = next((char for char in text if "\ud800" <= char <= "\udfff"), None)
         if half is not None:
             raise Misuse(
                 f"{name}={text[:40]!r}: {half!r} is half a character, which no store can keep: "
                 'bytes that are not UTF-8 become text with .decode(errors="replace")'
             )
+
+
+def check_app(app: object) -> None:
+    """Not the URL of its store: that may hold a password, so only its kind is said."""
+    if isinstance(app, type) or not callable(getattr(app, "yard", None)):
+        raise Misuse(f'app is {type(app).__name__}: give an App, as App("sqlite:///runs.db")')
+
+
+def check_agent(agent: object) -> None:
+    if isinstance(agent, type) or not callable(getattr(agent, "prepare", None)):
+        raise Misuse(f'{agent!r} is no agent: give the Agent itself, as Agent("support", ...)')
+
+
+def check_seconds(name: str, value: object) -> float:
+    """A time to wait: a number, since nothing here waits for ever."""
+    number = _number(value)
+    if number is None:
+        raise Misuse(f"{name}={value!r}: give a number of seconds")
+    return float(number)
+
+
+def check_share(name: str, value: object, *, least: float, whole: bool = False) -> None:
+    """What a worker takes on, and its times."""
+    number = _number(value, whole=whole)
+    if number is None or not least <= number < math.inf:
+        raise Misuse(f"{name}={value!r}: give {'a whole number' if whole else 'a number'} of at least {least:g}")
 
 
 def check_place(priority: object, delay: object, key: object) -> None:
@@ -167,8 +195,11 @@ def check_prices(prices: Mapping[str, object]) -> None:
             )
 
 
-def check_names(names: Sequence[str], where: str) -> None:
+def check_agents(agents: Sequence[object], where: str) -> None:
     """Submitted runs find their agent by its name."""
+    for agent in agents:
+        check_agent(agent)
+    names = [str(getattr(agent, "name", "")) for agent in agents]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise Misuse(f"{where}: two agents are called {twice[0]!r}: runs find their agent by its name; name them apart")

@@ -19,6 +19,7 @@ from capataz.outcome import Aborted, Outcome
 from capataz.policy.policy import Policy
 from capataz.ports import Engine, JobRow, Queue, Store
 from capataz.runtime.blocking import blocking
+from capataz.runtime.described import check_seconds, check_texts
 from capataz.runtime.guarding import rules_of
 from capataz.runtime.looks import Looks
 from capataz.runtime.report import outcome_of
@@ -63,7 +64,7 @@ class Handle:
 
     async def await_(self, timeout: float = 3600.0) -> Outcome:  # noqa: ASYNC109 - the run itself is not cancelled
         """The outcome, once there is one. Raises `TimeoutError` after so many seconds; the run goes on."""
-        limit = asyncio.timeout(timeout)
+        limit = asyncio.timeout(check_seconds("timeout", timeout))
         try:
             async with limit:
                 looks = Looks()
@@ -82,6 +83,7 @@ class Handle:
         A run nobody has begun is over at once. Else its worker breaks it off within a beat, and it ends `Aborted` with
         the reason "cancelled". An act that is under way cannot be called back: it becomes in doubt.
         """
+        check_texts({"reason": reason})
         return await self._engine.cancel(self.run, reason)
 
     async def aevents(self, after: int = -1, patience: float = 3600.0) -> AsyncGenerator[Event]:
@@ -100,6 +102,7 @@ class Handle:
             await looks.rest(news=bool(events))
 
     def _looks(self, patience: float) -> Looks:
+        check_seconds("patience", patience)
         return Looks(patience, f"nothing has happened in run {self.run} for {patience:g} s")
 
     async def _news(self, after: int) -> tuple[list[Event], bool]:

@@ -19,6 +19,7 @@ from capataz.kernel.state import State
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Claim, Crashes, Driven, Driver, Queue
 from capataz.runtime.conversing import conversations_of, enter, told_of
+from capataz.runtime.described import check_share
 from capataz.runtime.edited import edited
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.runtime.journal import Journal
@@ -40,6 +41,12 @@ class Terms:
     """Runs of one tenant that may be under way at once, in all workers together. None: no limit."""
     crashes: int = 3
     pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        check_share("Terms: slots", self.slots, least=1, whole=True)
+        check_share("Terms: crashes", self.crashes, least=1, whole=True)
+        if self.per_tenant is not None:
+            check_share("Terms: per_tenant", self.per_tenant, least=1, whole=True)
 
 
 class Driving:
