@@ -183,6 +183,29 @@ def test_an_unclear_beginning_and_a_run_without_a_job_are_refused(shop: Shop) ->
     assert f"run {run} was not submitted, so no worker has it" in shop.run("cancel", run).stderr
 
 
+@pytest.mark.parametrize("words", [("cancel",), ("show",), ("erase",), ("inbox", "show")])
+def test_a_variable_that_is_not_set_names_no_run(tmp_path: Path, words: tuple[str, ...]) -> None:
+    shop = Shop(f"sqlite:///{tmp_path / 'only.db'}")
+
+    async def fill(app: App, queue: Queue) -> None:
+        await Agent("a", ScriptedModel(says("hello")), role="talking").arun("hello", app=app)
+        await queue.enqueue(Job("only-1", "support", "t"))
+
+    shop.given(fill)
+    for named in ("", " "):
+        done = shop.run(*words, named)
+        assert (done.exit_code, done.stderr) == (
+            2,
+            f"Error: {named!r} names no run: write its id, or the beginning of it\n",
+        )
+    assert shop.states() == {"only-1": "queued"}
+
+
+def test_a_reason_in_another_encoding_is_taken(shop: Shop) -> None:
+    assert shop.run("cancel", "late-1", "--reason", "caf\udce9").exit_code == 0
+    assert shop.json("jobs", "--state", "cancelled")[0]["reason"] == "caf?"
+
+
 def test_all_of_one_agent_or_of_all_are_cancelled_at_once(shop: Shop) -> None:
     assert shop.json("cancel", "--all", "--agent", "sales") == [{"run_id": "other-1", "state": "cancelled"}]
     told = {row["run_id"]: row["state"] for row in shop.json("cancel", "--all", "--reason", "restored")}

@@ -44,7 +44,8 @@ def cancel(run: str | None, everything: bool, agent: str | None, reason: str, st
         raise Misuse("name a run, or say --all")
     if agent is not None and not everything:
         raise Misuse("--agent goes with --all: leave it out, the run is enough")
-    told = asyncio.run(_cancel(store, run, agent, reason))
+    words = reason.encode(errors="replace").decode()  # half a character, from a terminal of another encoding
+    told = asyncio.run(_cancel(store, run, agent, words))
     if as_json:
         print_json([{"run_id": name, "state": NAMES[state]} for name, state in told])
         return

@@ -153,8 +153,15 @@ def open_existing(url: str | None) -> Store:
     return store
 
 
+def check_named(run: str) -> None:
+    """A variable that is not set names no run: else it would be the beginning of the only one there is."""
+    if not run.strip():
+        raise Misuse(f"{run!r} names no run: write its id, or the beginning of it")
+
+
 async def find_run(store: Store, named: str) -> list[Event]:
     """The events of the run with this id, or with the only id that begins like this; "last" is the newest run."""
+    check_named(named)
     if named != "last":
         try:
             return await store.read(named)

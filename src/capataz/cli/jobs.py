@@ -10,7 +10,7 @@ from dataclasses import replace
 import click
 from rich.text import Text
 
-from capataz.cli.finding import open_existing
+from capataz.cli.finding import check_named, open_existing
 from capataz.cli.masking import reveal as reveal_option, shower
 from capataz.cli.options import as_json as json_option, store as store_option
 from capataz.cli.render import print_json, styled
@@ -83,6 +83,7 @@ async def _read(url: str | None, states: Sequence[JobState], agent: str | None, 
 
 async def find_job(queue: Queue, named: str) -> JobRow | None:
     """The job of the run with this id, or with the only id of an open one that begins like this."""
+    check_named(named)
     row = await queue.look(named)
     if row is not None:
         return row
