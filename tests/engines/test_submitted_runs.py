@@ -7,14 +7,15 @@ import math
 import time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
 from capataz import Aborted, Agent, Answered, App, Completed, Escalated, Fault, Misuse, tool
-from capataz.events.facts import RunResumed, ToolFinished, WaitEnded, WaitStarted
+from capataz.events.facts import Fact, RunResumed, ToolFinished, WaitEnded, WaitStarted
 from capataz.mistakes import NotFound, StoreError
 from capataz.policy.policy import Policy
+from capataz.ports import Claim
 from capataz.runtime.erasing import erase
 from capataz.runtime.inbox import answer
 from capataz.runtime.shift import Terms
@@ -364,20 +365,22 @@ async def test_slots_are_shared_out_among_tenants_and_kept_to(yard: Yard) -> Non
     assert most[0] == 2
 
 
-async def test_a_worker_that_dies_before_it_tells_the_queue_of_an_end(
+async def test_a_worker_that_cannot_tell_the_queue_of_an_end_leaves_the_run_to_the_next_claim(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = talker()
+    agent, finish, ended = talker(), SqlQueue.finish, list[list[Fact]]()
     handle = await agent.asubmit("go", app=yard.app)
 
-    async def dies(*_: object) -> bool:
-        raise StoreError("the disk is gone")
+    async def fails_once(
+        queue: SqlQueue, claim: Claim, state: Literal["done", "waiting", "dead", "cancelled"], reason: str
+    ) -> bool:
+        if not ended:
+            ended.append(await yard.facts(handle.run))
+            raise StoreError("the disk is gone")
+        return await finish(queue, claim, state, reason)
 
-    with monkeypatch.context() as broken:
-        broken.setattr(SqlQueue, "finish", dies)
-        await yard.work(agent)
-    ended = await yard.facts(handle.run)
-    await yard.queue.leave((await yard.row(handle.run)).worker or "", crashed=True)
+    monkeypatch.setattr(SqlQueue, "finish", fails_once)
     await yard.work(agent)
-    assert (await yard.row(handle.run)).state == "done"
-    assert await yard.facts(handle.run) == ended, "an ended run is not touched again"
+    row = await yard.row(handle.run)
+    assert (row.state, row.tries, row.crashes.total) == ("done", 2, 1)
+    assert await yard.facts(handle.run) == ended[0], "an ended run is not touched again"

@@ -172,7 +172,7 @@ async def test_a_run_that_kills_its_workers_ends_and_is_not_claimed_again(gang: 
     assert outcome.reason == "poison"
     assert "3 times at the same step" in outcome.detail
     assert [words for _, _, words in gang.effects()] == ["index 6624"] * 3
-    assert ends.count(-signal.SIGKILL) == len(gang.effects())
+    assert ends == [-signal.SIGKILL] * 3 + [0], "each waits for what the one before it has left"
     row = await queue_of(gang.app.store).look(handle.run)
     assert row is not None
     assert (row.state, row.crashes.here) == ("dead", 3)

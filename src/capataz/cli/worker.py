@@ -38,7 +38,7 @@ _log = logging.getLogger("capataz.worker")
 @click.option("--beat", type=click.FloatRange(0.05), default=2.0, show_default=True, help="Seconds between beats.")
 @click.option("--stall", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds a loop may block.")
 @click.option("--drain", type=click.FloatRange(0), default=30.0, show_default=True, help="Seconds to stop in.")
-@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.option("--until-idle", is_flag=True, help="End when nothing is due and no run is held.")
 @otel_option
 @log_json_option
 @as_json

@@ -94,10 +94,11 @@ class Slots:
 
     async def serve(self, until_idle: bool = False) -> None:
         """Until `stop`; then what is under way is still there: see `drain`. With `until_idle`, also until there is
-        nothing to be had and nothing under way; raises `StoreError` where nobody can say whether that is so."""
+        nothing to be had and nothing under way, here or in a worker that may be dead; raises `StoreError` where nobody
+        can say whether that is so."""
         while not self._stopping:
             took = await self._take(until_idle)
-            if until_idle and not took and not self._tasks:
+            if until_idle and not took and not self._tasks and not await self._held():
                 return
             if not took:
                 await self._wait()
@@ -132,6 +133,11 @@ class Slots:
             self._tasks[task] = claim
             task.add_done_callback(self._ended)
         return len(claims)
+
+    async def _held(self) -> bool:
+        """Whether a worker has a run that this one may have to take over."""
+        held = await self._queue.jobs(["claimed"])
+        return any(row.job.agent in self._share.agents for row in held)
 
     async def _wait(self) -> None:
         """For a free slot, a nudge, or the time of the next look."""
