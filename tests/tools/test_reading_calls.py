@@ -316,5 +316,6 @@ def test_specs_and_facts_keep_the_order_given() -> None:
     assert [t.name for t in SHOP] == ["find_order", "book"]
     assert len(SHOP) == 2
     assert "book" in SHOP
-    assert SHOP["book"] is book
+    assert SHOP.get("book") is book
+    assert SHOP.get("cook") is None
     assert not math.isnan(book.timeout)

@@ -18,8 +18,10 @@ from capataz.events.facts import (
     CeilingReached,
     CheckEvaluated,
     EffectChecked,
+    Fault,
     ToolAnsweredLate,
     ToolFinished,
+    ToolRefused,
     ToolStarted,
     WaitEnded,
     WaitStarted,
@@ -38,6 +40,7 @@ from capataz.kernel.commands import (
     UseTool,
 )
 from capataz.kernel.room import lesser, seconds_left
+from capataz.kernel.state import State
 from capataz.kernel.toolfaults import settle_try
 from capataz.memory.message import Message
 from capataz.mistakes import CapatazError
@@ -60,6 +63,8 @@ CLOSING_WORDS = (
     "The run is being closed and no more tools can be used. Say in a few sentences, for the person who asked, what "
     "was done, what was found and what was not done. Do not claim anything the results above do not show."
 )
+_NO_READBACK = "the agent has this tool no longer: another version of it has taken the run up"
+_NO_CHECK = "the agent has this check no longer: another version of it has taken the run up"
 SUPERVISING = 3600.0
 """Seconds a supervisor may be silent. A callable has a time limit of its own, an agent has its budget."""
 
@@ -198,6 +203,9 @@ class Performer:
     async def _use_tool(self, command: UseTool) -> None:
         call, journal, clock = command.call, self._journal, self._around.clock
         self._pulse.check()
+        if call.tool not in self._delegates and call.tool not in self._worker.toolset:
+            journal.record(_gone(call, journal.state, self._worker.toolset.unknown(call.tool)))
+            return
         journal.record(ToolStarted(call.turn, call.position, call.tool, command.key))
         if call.acting:
             await journal.durable()
@@ -215,7 +223,8 @@ class Performer:
             await journal.durable()
 
     async def _run_tool(self, command: UseTool) -> ToolFinished:
-        call, tool = command.call, self._worker.toolset[command.call.tool]
+        call, tool = command.call, self._worker.toolset.get(command.call.tool)
+        assert tool is not None, "a call of a tool that is gone is not begun"
         if (resting := left_alone(call, tool, self._around)) is not None:
             return resting
         started = self._around.clock.now()
@@ -257,7 +266,10 @@ class Performer:
 
     async def _confirm(self, command: ConfirmEffect) -> None:
         call = command.call
-        tool = self._worker.toolset[call.tool]
+        tool = self._worker.toolset.get(call.tool)
+        if tool is None:
+            self._journal.record(EffectChecked(call.turn, call.position, command.phase, "unknown", _NO_READBACK))
+            return
         with self._pulse.waiting("tool", f"the read-back of {call.tool}", CONFIRM_SECONDS):
             answer, detail = await confirm(
                 tool,
@@ -278,12 +290,13 @@ class Performer:
             if act.standing == "confirmed"
         )
         context = CheckContext(self._run(), command.answer, effects, self._journal.state.started_at)
-        checks = [self._worker.checks[name] for name in command.names]
+        checks = {name: self._worker.checks[name] for name in command.names if name in self._worker.checks}
         left = self._at_most(OWN_SILENCE)
-        asked = (evaluate(check, context, threads=self._around.threads, seconds=left) for check in checks)
+        asked = (evaluate(check, context, threads=self._around.threads, seconds=left) for check in checks.values())
         with self._pulse.waiting("tool", "checks", OWN_SILENCE):
-            answers = await asyncio.gather(*asked)
-        for name, (passed, detail) in zip(command.names, answers, strict=True):
+            answers = dict(zip(checks, await asyncio.gather(*asked), strict=True))
+        for name in command.names:
+            passed, detail = answers.get(name, (False, _NO_CHECK))
             self._journal.record(CheckEvaluated(name, passed, self._kept(detail)))
 
     def _at_most(self, seconds: float) -> float:
@@ -298,6 +311,15 @@ class Performer:
 
     def _run(self) -> str:
         return self._journal.state.started.run
+
+
+def _gone(call: Call, state: State, words: str) -> ToolRefused | ToolFinished:
+    """The call of a tool that another version of the agent had. One that was begun there may have taken effect."""
+    if (call.turn, call.position) in state.ledger.acts:
+        told = f"interrupted; outcome unknown, and it cannot be done again here: {words}"
+        return ToolFinished(call, {"error": told}, error=True, in_doubt=True)
+    fault = Fault("contract", "unknown-tool", words, origin="model")
+    return ToolRefused(call, "unknown-tool", f"not run: {words}", fault)
 
 
 def _from_child(call: Call, child: ChildResult, journal: Journal) -> ToolFinished:

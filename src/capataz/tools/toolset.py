@@ -46,8 +46,9 @@ class Toolset:
     def __contains__(self, name: str) -> bool:
         return name in self._tools
 
-    def __getitem__(self, name: str) -> Tool:
-        return self._tools[name]
+    def get(self, name: str) -> Tool | None:
+        """None where there is none, as for a run that was begun by a version of the agent that had it."""
+        return self._tools.get(name)
 
     @cached_property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -78,7 +79,7 @@ class Toolset:
     def _read(self, raw: RawCall, turn: int, position: int) -> Call:
         tool = self._tools.get(raw.name)
         if tool is None:
-            return _problem(raw, turn, position, None, "contract", "unknown-tool", self._unknown(raw.name))
+            return _problem(raw, turn, position, None, "contract", "unknown-tool", self.unknown(raw.name))
         if raw.cut:
             words = "the call was cut off before its end and was not run: write it again, shorter"
             return _problem(raw, turn, position, tool, "contract", "truncated", words)
@@ -92,7 +93,8 @@ class Toolset:
         target, approval = tool.target_of(arguments), tool.approval(arguments)
         return Call(turn, position, raw.id, tool.name, arguments, tool.kind, target, approval=approval)
 
-    def _unknown(self, name: str) -> str:
+    def unknown(self, name: str) -> str:
+        """That there is no such tool, in words for the model."""
         shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
         if not self._tools:
             return f"there is no tool {shown!r}: you have no tools"
