@@ -19,6 +19,7 @@ DIGESTS = {
     "v1-forks.jsonl": "94330396460d59ae415b13c43eed60033c1c0b4119f0d098f0da0a68335dcb89",
     "v1-late.jsonl": "dccae201b577d980ef70cbb29cc3857fb4ec17ee87cf1bb38f59929e549575ba",
     "v1-memory.jsonl": "79e17e4a6bfbab0223d8120073d67fe5010359ac111d44175bb39f8cb9f22551",
+    "v1-resumed.jsonl": "0519c96eaf191ed06f3d010ca9f603d45f0f8ca0df45594e53e8c877d29aadcb",
     "v1.jsonl": "86dcefa6b13baea6c856c80bbad3b78a7cf4c7345ce4ecef425bd70eb3848468",
     "v1-settings.jsonl": "1a209490b7f0204e22b6241d9a69c1cfcc88179ae48ae2fc8b201dbeb1a2dcc9",
     "v1-people.jsonl": "642a44a30a3b3126c0f2f418c8c1bb95132d203bc223acfa1600a89b94e7af54",

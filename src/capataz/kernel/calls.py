@@ -68,14 +68,15 @@ def _reconcile(state: State, view: CallView, facts: ToolFacts) -> Command:
     """An act was begun. Find out whether it took effect; never guess, never silently run it again."""
     call, key = view.call, key_of(state, view.call)
     act = state.ledger.acts[call.turn, call.position]
-    if facts.confirmable and not act.answered:
-        due, left = act.started_at + facts.settle, seconds_left(state)
+    if act.facts.confirmable and not act.answered:
+        due, left = act.started_at + act.facts.settle, seconds_left(state)
         if act.after == "no" and left is not None and left <= 0:
             return Record(EffectChecked(call.turn, call.position, "after", "unknown", "the run's time is up"))
         if act.after == "no" and state.now < due:
             return Sleep(due if left is None else min(due, state.now + left), call.turn)
         return ConfirmEffect(call, "after", key, view.finished.result if view.finished is not None else None)
-    if facts.idempotent and view.finished is None and act.after != "yes" and act.runs < 3:
+    repeatable = facts.idempotent and act.facts.idempotent  # in the version that began it, and in the one that goes on
+    if repeatable and view.finished is None and act.after != "yes" and act.runs < 3:
         return _use(state, call)
     return Record(_conclude(view, act))
 
@@ -111,6 +112,8 @@ def refusal(state: State, call: Call) -> ToolRefused | None:
         return ToolRefused(call, reason, call.problem, call.fault)
     if (rejection := rejected(state, call)) is not None:
         return rejection
+    if call.approval and call.tool not in state.tools:  # gone with a version of the agent: nothing is left to approve
+        return ToolRefused(call, "unknown-tool", f"not run: there is no tool {call.tool!r} any more")
     if not call.acting:
         return None
     if (blocker := _blocker(state, call)) is not None:

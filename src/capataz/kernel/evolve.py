@@ -91,6 +91,8 @@ def _run_started(state: State, event: Event, fact: RunStarted) -> None:
 
 def _run_resumed(state: State, event: Event, fact: RunResumed) -> None:
     state.versions = fact.versions or state.versions
+    if fact.tools:
+        state.tools = {tool.name: tool for tool in fact.tools}
     state.ledger.elsewhere.update(fact.standing)
     for view in state.turn.calls.values():
         if view.stage == "started" and not view.call.acting:

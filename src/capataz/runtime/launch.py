@@ -108,7 +108,7 @@ async def _taken_up(
     if hold is not None:
         hold.state = journal.state
     standing = hold.entered.standing if hold is not None else ()
-    journal.record(RunResumed(epoch, reason, edited(spec, journal.state.started).versions, standing))
+    journal.record(resumed(spec, journal.state, epoch, reason, standing))
     await journal.durable()
     return await go_on(spec, yard, journal, park_after)
 
@@ -127,6 +127,13 @@ async def taken(spec: Spec, run: str, yard: Yard) -> tuple[Journal, int]:
         with Trap():  # whoever watches may not disturb what is watched
             observer.recall(run, events)
     return Journal(yard.store, lease, state, yard.around.clock, _watcher(yard, run)), lease.epoch
+
+
+def resumed(spec: Spec, state: State, epoch: int, reason: str, standing: tuple[str, ...] = ()) -> RunResumed:
+    """The fact that this worker goes on, with its tools where they are others than those the run has had so far."""
+    facts = spec.worker.toolset.facts
+    tools = facts if {tool.name: tool for tool in facts} != state.tools else ()
+    return RunResumed(epoch, reason, edited(spec, state.started).versions, standing, tools)
 
 
 async def begun(spec: Spec, task: Task, yard: Yard) -> Journal:
@@ -285,7 +292,7 @@ async def _child(spec: Spec, task: Task, yard: Yard) -> Journal:
         return await begun(spec, task, yard)
     journal, epoch = await taken(spec, task.run, yard)
     if not journal.state.over:
-        journal.record(RunResumed(epoch, "recovered", spec.versions))
+        journal.record(resumed(spec, journal.state, epoch, "recovered"))
     return journal
 
 

@@ -13,17 +13,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from capataz.engines.local import Share, Slots
-from capataz.events.facts import RunResumed, TickPassed
+from capataz.events.facts import TickPassed
 from capataz.kernel.cutting import break_off, step_of
 from capataz.kernel.state import State
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.ports import Claim, Crashes, Driven, Driver, Queue
 from capataz.runtime.conversing import conversations_of, enter, told_of
 from capataz.runtime.described import check_share
-from capataz.runtime.edited import edited
 from capataz.runtime.heartbeat import Pulse, Pulses
 from capataz.runtime.journal import Journal
-from capataz.runtime.launch import Parked, arrival, begun, go_on, taken, told
+from capataz.runtime.launch import Parked, arrival, begun, go_on, resumed, taken, told
 from capataz.runtime.watchdog import Heart, Pace, Unfit
 from capataz.runtime.yard import Spec, Task, Yard
 
@@ -122,7 +121,7 @@ class Driving:
             return _standing(state)
         if epoch is not None:
             reason = "recovered" if crashes.total else "continued"
-            journal.record(RunResumed(epoch, reason, edited(spec, state.started).versions, standing))
+            journal.record(resumed(spec, state, epoch, reason, standing))
             await journal.durable()
         result = await go_on(spec, self._yard, journal, spec.rules.policy.long_wait, pulse)
         if isinstance(result, Parked):

@@ -56,6 +56,8 @@ class RunResumed:
     """What the new worker runs with; an approval given under other tools or another policy does not count."""
     standing: tuple[str, ...] = ()
     """Effects that other runs of the conversation have made, or may have made, in the meantime."""
+    tools: tuple[ToolFacts, ...] = ()
+    """All tools of the new worker, where another version of the agent goes on; empty: those of before."""
 
 
 @dataclass(frozen=True, slots=True)
