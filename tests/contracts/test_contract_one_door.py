@@ -27,7 +27,7 @@ DOORS = {
     "src/capataz/models/gateway.py": "the one door",
 }
 NOT_TO_A_PROVIDER = {
-    "src/capataz/stores/postgres_server.py": "the user's own database",
+    "src/capataz/stores/postgres/server.py": "the user's own database",
     "src/capataz/checks.py": "the check that an address of the user's answers",
     "src/capataz/testing/": "servers and models that tests talk to",
     "src/capataz/runtime/webhook.py": "the word to a person's own system that a run waits",

@@ -14,8 +14,8 @@ import pytest
 from capataz.events.facts import EscalationAnswered, Event, RunEscalated, RunStarted
 from capataz.ports import Claim, Job
 from capataz.stores.postgres import PostgresStore
-from capataz.stores.postgres_queue import PostgresSentQueue
-from capataz.stores.postgres_server import Connection, migrations
+from capataz.stores.postgres.queue import PostgresSentQueue
+from capataz.stores.postgres.server import Connection, migrations
 
 LEASE = 60.0
 

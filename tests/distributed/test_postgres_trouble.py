@@ -18,7 +18,7 @@ from capataz.mistakes import Fenced, StoreError
 from capataz.ports import Job, Lease
 from capataz.stores.index import Progress
 from capataz.stores.postgres import PostgresStore
-from capataz.stores.postgres_server import migrations
+from capataz.stores.postgres.server import migrations
 from capataz.testing.servers import PASSWORD, PostgresServer, free_port, postgres_server
 
 WRITER = """

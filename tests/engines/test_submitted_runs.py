@@ -20,7 +20,7 @@ from capataz.runtime.erasing import erase
 from capataz.runtime.inbox import answer
 from capataz.runtime.shift import Terms
 from capataz.runtime.supervise import Decision
-from capataz.stores.queue import SqlQueue
+from capataz.stores.sqlite.queue import SqlQueue
 from capataz.testing.scripted import ScriptedModel, calls, says
 from tests.engines.conftest import QUICK, Yard, until
 

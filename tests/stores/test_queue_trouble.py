@@ -13,9 +13,8 @@ import pytest
 from capataz.events.facts import EscalationAnswered, Event
 from capataz.mistakes import StoreError
 from capataz.ports import Crashes, Job
-from capataz.stores import queue_tables as tables
-from capataz.stores.sqlite import SqliteStore
-from capataz.stores.sqlite_file import open_file
+from capataz.stores.sqlite import SqliteStore, queue_tables as tables
+from capataz.stores.sqlite.file import open_file
 from tests.stores.test_sqlite_trouble import child_that_may_not_write
 
 DATA = Path(__file__).parent.parent / "data"
@@ -46,9 +45,9 @@ import asyncio, concurrent.futures.thread, os, sys
 from capataz.events.facts import EscalationAnswered, Event
 from capataz.mistakes import StoreError
 from capataz.ports import Crashes, Job
-from capataz.stores import queue_tables as tables
+from capataz.stores.sqlite import queue_tables as tables
 from capataz.stores.sqlite import SqliteStore
-from capataz.stores.sqlite_file import open_file
+from capataz.stores.sqlite.file import open_file
 
 async def main():
     if os.geteuid() == 0:  # root may write anything
@@ -77,9 +76,9 @@ import asyncio, resource, signal, sys
 from capataz.events.facts import EscalationAnswered, Event
 from capataz.mistakes import StoreError
 from capataz.ports import Crashes, Job
-from capataz.stores import queue_tables as tables
+from capataz.stores.sqlite import queue_tables as tables
 from capataz.stores.sqlite import SqliteStore
-from capataz.stores.sqlite_file import open_file
+from capataz.stores.sqlite.file import open_file
 
 async def main():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

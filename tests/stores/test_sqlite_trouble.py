@@ -23,7 +23,7 @@ from capataz.runtime.guarding import rules_of
 from capataz.runtime.journal import Journal
 from capataz.stores import sqlite as front
 from capataz.stores.sqlite import SqliteStore
-from capataz.stores.sqlite_file import open_file
+from capataz.stores.sqlite.file import open_file
 from capataz.testing.scripted import FakeClock
 
 DATA = Path(__file__).parent.parent / "data"

@@ -21,16 +21,16 @@ from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, NotFound, StoreError
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
-from capataz.stores.account_tables import Hold, admit, book, settled
-from capataz.stores.accounts import SqlAccounts
-from capataz.stores.conversation_tables import erase
-from capataz.stores.conversations import Now, SqlConversations
 from capataz.stores.fence import check_fence, check_positions, refuse_own
 from capataz.stores.index import Progress, shown
-from capataz.stores.queue import InMemory, SqlQueue
 from capataz.stores.sealing import OPEN
-from capataz.stores.shared import Database
-from capataz.stores.spans import SqlSpans
+from capataz.stores.sql.account_tables import Hold, admit, book, settled
+from capataz.stores.sql.accounts import SqlAccounts
+from capataz.stores.sql.conversation_tables import erase
+from capataz.stores.sql.conversations import Now, SqlConversations
+from capataz.stores.sql.database import Database
+from capataz.stores.sql.spans import SqlSpans
+from capataz.stores.sqlite.queue import InMemory, SqlQueue
 
 T = TypeVar("T")
 

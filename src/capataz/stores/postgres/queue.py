@@ -14,9 +14,9 @@ from typing import Any, Literal, LiteralString, Protocol, TypeVar
 from capataz.faults.lasting import Lasting
 from capataz.mistakes import Sealed
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, TurnBeat, WorkerBeat, WorkerRow
-from capataz.stores.postgres_server import Connection
-from capataz.stores.postgres_tables import clean
-from capataz.stores.postgres_thread import Once
+from capataz.stores.postgres.server import Connection
+from capataz.stores.postgres.tables import clean
+from capataz.stores.postgres.thread import Once
 from capataz.stores.sealing import OPEN, SHOWN, Seal
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from capataz.events.facts import Fact
 from capataz.money.accounts import Limit, Refusal, account
-from capataz.stores.account_tables import EXPIRED, Hold, allowances, book, booking, expired, reserve, settled
-from capataz.stores.postgres_server import Connection
-from capataz.stores.postgres_shared import PostgresDatabase, lock
+from capataz.stores.postgres.database import PostgresDatabase, lock
+from capataz.stores.postgres.server import Connection
+from capataz.stores.sql.account_tables import EXPIRED, Hold, allowances, book, booking, expired, reserve, settled
 
 _BOOK = booking("whose, name, bucket, source, slot")
 _EXPIRED = EXPIRED.replace(

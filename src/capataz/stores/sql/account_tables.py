@@ -29,7 +29,7 @@ from capataz.money.accounts import (
     merged,
     refusal,
 )
-from capataz.stores.shared import Database
+from capataz.stores.sql.database import Database
 
 _HELD = "run, seq, root, agent, tenant, person, source, at, until, tokens, money"
 _HOLD = f"INSERT INTO reservation ({_HELD}) VALUES ({', '.join('?' * 11)})"

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from capataz.events.codec import decode, encode
 from capataz.events.facts import Event, MessageReceived, RunStarted
 from capataz.mistakes import NotFound, StoreError
-from capataz.stores.conversation_tables import place_of_message
 from capataz.stores.index import shown
-from capataz.stores.log_tables import place_of_event, place_of_run
 from capataz.stores.sealing import Seal
-from capataz.stores.shared import Database, Perform, as_whole
+from capataz.stores.sql.conversation_tables import place_of_message
+from capataz.stores.sql.database import Database, Perform, as_whole
+from capataz.stores.sql.log_tables import place_of_event, place_of_run
 
 ERASED = "(erased)"
 """Owner of a log without what was said in it."""

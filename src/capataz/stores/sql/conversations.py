@@ -10,9 +10,9 @@ from typing import TypeAlias, TypeVar
 from capataz.events.facts import Said
 from capataz.memory.conversation import Arrived, Entered, Thread, Told
 from capataz.mistakes import Misuse
-from capataz.stores import conversation_tables as tables
 from capataz.stores.sealing import Seal
-from capataz.stores.shared import Database, Perform
+from capataz.stores.sql import conversation_tables as tables
+from capataz.stores.sql.database import Database, Perform
 
 T = TypeVar("T")
 Now: TypeAlias = Callable[[Database], float]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from capataz.stores.conversation_tables import place_of_message, place_of_summary
-from capataz.stores.log_tables import place_of_event, place_of_run
 from capataz.stores.sealing import Seal
-from capataz.stores.shared import Database, Perform
-from capataz.stores.spans import place_of_span
+from capataz.stores.sql.conversation_tables import place_of_message, place_of_summary
+from capataz.stores.sql.database import Database, Perform
+from capataz.stores.sql.log_tables import place_of_event, place_of_run
+from capataz.stores.sql.spans import place_of_span
 
 PIECE = 500
 """Rows of one transaction."""

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from zlib import crc32
 
-from capataz.stores.postgres_server import Connection
-from capataz.stores.shared import Database, Found
+from capataz.stores.postgres.server import Connection
+from capataz.stores.sql.database import Database, Found
 
 T = TypeVar("T")
 LOCKS = 256

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from capataz.events.facts import Event, RunStarted
 from capataz.ports import Lease
-from capataz.stores.account_tables import book, settled
 from capataz.stores.fence import check_fence, refuse_over_own
 from capataz.stores.index import Progress
-from capataz.stores.log_tables import (
+from capataz.stores.sealing import Seal
+from capataz.stores.sql.account_tables import book, settled
+from capataz.stores.sql.log_tables import (
     PROGRESS,
     STARTED,
     first,
@@ -23,7 +24,6 @@ from capataz.stores.log_tables import (
     progress_of,
     started_columns,
 )
-from capataz.stores.sealing import Seal
 
 _FENCE = f"SELECT id, epoch, owner, {PROGRESS} FROM run WHERE run = ?"
 _INSERT = "INSERT INTO event (run, seq, at, body) VALUES (?, ?, ?, ?)"

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 
 from capataz.mistakes import StoreError
 from capataz.stores.asking import Answer, Request, deliver
-from capataz.stores.sqlite_file import explain, is_busy
+from capataz.stores.sqlite.file import explain, is_busy
 
 T = TypeVar("T")
 MOST_BYTES = 8 * 1024 * 1024

@@ -16,7 +16,7 @@ from capataz.events.facts import Said
 from capataz.memory.conversation import Arrived, Entered, Thread, Told
 from capataz.mistakes import NotFound
 from capataz.stores.sealing import Seal
-from capataz.stores.shared import Database, as_whole
+from capataz.stores.sql.database import Database, as_whole
 
 _MAKE = (
     "INSERT INTO conversation (conversation, agent, tenant, person, created_at, changed_at) VALUES (?, ?, ?, ?, ?, ?) "

@@ -15,20 +15,21 @@ from typing import Any, TypeVar
 from capataz.events.codec import encode
 from capataz.events.facts import Event
 from capataz.ports import Lease, RunRow
-from capataz.stores import conversation_tables, log_tables, postgres_tables as tables
-from capataz.stores.account_tables import Hold
-from capataz.stores.accounts import SqlAccounts
-from capataz.stores.conversations import Now, SqlConversations
-from capataz.stores.erasing import SqlErasures
 from capataz.stores.fence import check_positions, refuse_own
-from capataz.stores.postgres_queue import PostgresSentQueue, place_of_job
-from capataz.stores.postgres_server import Connection, place
-from capataz.stores.postgres_shared import PostgresDatabase, moment, perform
-from capataz.stores.postgres_thread import Hands, Once, Patience
-from capataz.stores.rekey import rekey
+from capataz.stores.postgres import tables
+from capataz.stores.postgres.database import PostgresDatabase, moment, perform
+from capataz.stores.postgres.queue import PostgresSentQueue, place_of_job
+from capataz.stores.postgres.server import Connection, place
+from capataz.stores.postgres.thread import Hands, Once, Patience
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.shared import Database
-from capataz.stores.spans import SqlSpans
+from capataz.stores.sql import conversation_tables, log_tables
+from capataz.stores.sql.account_tables import Hold
+from capataz.stores.sql.accounts import SqlAccounts
+from capataz.stores.sql.conversations import Now, SqlConversations
+from capataz.stores.sql.database import Database
+from capataz.stores.sql.erasing import SqlErasures
+from capataz.stores.sql.rekey import rekey
+from capataz.stores.sql.spans import SqlSpans
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from capataz.mistakes import Fenced, NotFound
 from capataz.ports import Lease, RunRow
 from capataz.stores.index import Progress, shown
 from capataz.stores.sealing import Seal
-from capataz.stores.shared import Database
+from capataz.stores.sql.database import Database
 
 PROGRESS = (
     "events, status, outcome, reason, started_at, ended_at, turns, calls, input_tokens, output_tokens, money, seconds"

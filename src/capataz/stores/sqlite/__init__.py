@@ -21,19 +21,20 @@ from capataz.events.facts import Event
 from capataz.mistakes import Misuse, NotFound
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease, RunRow
-from capataz.stores import conversation_tables, log_tables, sqlite_tables as tables
-from capataz.stores.account_tables import Hold, admit
-from capataz.stores.accounts import SqlAccounts
-from capataz.stores.conversations import Now, SqlConversations
-from capataz.stores.erasing import SqlErasures
 from capataz.stores.fence import check_positions, refuse_own
-from capataz.stores.queue import SqlQueue, Work, place_of_job
-from capataz.stores.rekey import rekey
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.shared import Database
-from capataz.stores.spans import SqlSpans
-from capataz.stores.sqlite_file import Synchronous, compact, empty_write_ahead, open_file
-from capataz.stores.sqlite_thread import Hand
+from capataz.stores.sql import conversation_tables, log_tables
+from capataz.stores.sql.account_tables import Hold, admit
+from capataz.stores.sql.accounts import SqlAccounts
+from capataz.stores.sql.conversations import Now, SqlConversations
+from capataz.stores.sql.database import Database
+from capataz.stores.sql.erasing import SqlErasures
+from capataz.stores.sql.rekey import rekey
+from capataz.stores.sql.spans import SqlSpans
+from capataz.stores.sqlite import tables
+from capataz.stores.sqlite.file import Synchronous, compact, empty_write_ahead, open_file
+from capataz.stores.sqlite.queue import SqlQueue, Work, place_of_job
+from capataz.stores.sqlite.thread import Hand
 
 T = TypeVar("T")
 

@@ -14,10 +14,14 @@ from capataz.events.facts import Event, RunStarted
 from capataz.mistakes import Fenced, StoreError
 from capataz.money.accounts import Refusal
 from capataz.ports import Lease
-from capataz.stores.account_tables import Hold
 from capataz.stores.fence import check_fence, refuse_over_own
 from capataz.stores.index import Progress
-from capataz.stores.log_tables import (
+from capataz.stores.postgres.accounts import Entry, follow, is_held
+from capataz.stores.postgres.database import PostgresDatabase
+from capataz.stores.postgres.server import Connection
+from capataz.stores.sealing import OPEN, Seal
+from capataz.stores.sql.account_tables import Hold
+from capataz.stores.sql.log_tables import (
     PROGRESS,
     STARTED,
     first,
@@ -26,10 +30,6 @@ from capataz.stores.log_tables import (
     progress_of,
     started_columns,
 )
-from capataz.stores.postgres_accounts import Entry, follow, is_held
-from capataz.stores.postgres_server import Connection
-from capataz.stores.postgres_shared import PostgresDatabase
-from capataz.stores.sealing import OPEN, Seal
 
 _FENCES: LiteralString = (
     f"SELECT run, id, epoch, owner, {PROGRESS} FROM run WHERE run = ANY (%s) ORDER BY id FOR UPDATE"

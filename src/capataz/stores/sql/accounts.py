@@ -11,9 +11,9 @@ from typing import TypeAlias
 from capataz.events.facts import Event
 from capataz.money.accounts import Limit, Refusal, Reservation, Spent
 from capataz.ports import Lease
-from capataz.stores import account_tables as tables
-from capataz.stores.account_tables import Hold
-from capataz.stores.shared import Perform
+from capataz.stores.sql import account_tables as tables
+from capataz.stores.sql.account_tables import Hold
+from capataz.stores.sql.database import Perform
 
 Append: TypeAlias = Callable[[Lease, int, Sequence[Event], Hold], "Future[Refusal | None]"]
 """Appends, and holds what the call can use in the same transaction."""

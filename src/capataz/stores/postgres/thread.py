@@ -21,8 +21,8 @@ import psycopg
 
 from capataz.mistakes import StoreError
 from capataz.stores.asking import Answer, Request, deliver
-from capataz.stores.postgres_server import AGAIN, Connection, Place, connect, cut, explain, is_gone, upgrade
-from capataz.stores.postgres_tables import Append, append
+from capataz.stores.postgres.server import AGAIN, Connection, Place, connect, cut, explain, is_gone, upgrade
+from capataz.stores.postgres.tables import Append, append
 
 T = TypeVar("T")
 MOST_BYTES = 8 * 1024 * 1024

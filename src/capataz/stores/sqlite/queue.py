@@ -17,9 +17,9 @@ from typing import Literal, Protocol, TypeVar
 from capataz.faults.lasting import Lasting
 from capataz.mistakes import Sealed, StoreError
 from capataz.ports import Claim, Crashes, Job, JobRow, JobState, Orders, WorkerBeat, WorkerRow
-from capataz.stores import queue_tables as tables
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.sqlite_file import migrations, run_script
+from capataz.stores.sqlite import queue_tables as tables
+from capataz.stores.sqlite.file import migrations, run_script
 
 T = TypeVar("T")
 _log = logging.getLogger("capataz.store")

@@ -12,7 +12,7 @@ from functools import partial
 
 from capataz.ports import KeptSpan
 from capataz.stores.sealing import OPEN, Seal
-from capataz.stores.shared import Database, Perform
+from capataz.stores.sql.database import Database, Perform
 
 AT_ONCE = 500
 """Spans that one statement looks for."""

@@ -1,0 +1,1 @@
+"""What is kept beside and in the logs, in statements that SQLite and PostgreSQL understand alike."""
