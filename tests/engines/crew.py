@@ -67,6 +67,14 @@ def hold() -> str:
     return "never"
 
 
+@tool(kind="read", timeout=0.2)
+async def hold_apart() -> str:
+    """A thread of its own making that does not come back."""
+    note("hold apart")
+    await asyncio.to_thread(time.sleep, 60)
+    return "never"
+
+
 class Steps:
     """Acts and looks, so many times; how far it is stands in the history."""
 
@@ -91,4 +99,5 @@ long = Agent("long", Steps(90), tools=[act, look], budget=Budget(turns=120, call
 poisoned = Agent("poisoned", ScriptedModel(calls(("index_batch", {"n": 6624}))), tools=[index_batch], role="talking")
 blocker = Agent("blocker", ScriptedModel(calls(("block", {})), says("done")), tools=[block], role="talking")
 holder = Agent("holder", ScriptedModel(calls(*[("hold", {})] * 20), says("done")), tools=[hold], role="talking")
-app = App(f"sqlite:///{FOLDER / 'capataz.db'}", agents=[steady, long, poisoned, blocker, holder])
+apart = Agent("apart", ScriptedModel(calls(("hold_apart", {})), says("done")), tools=[hold_apart], role="talking")
+app = App(f"sqlite:///{FOLDER / 'capataz.db'}", agents=[steady, long, poisoned, blocker, holder, apart])

@@ -201,3 +201,12 @@ async def test_a_worker_whose_threads_leak_away_finishes_and_ends(gang: Crew) ->
     row = await queue_of(gang.app.store).look(handle.run)
     assert row is not None
     assert row.state in ("queued", "done")
+
+
+async def test_a_thread_that_a_tool_has_started_does_not_hold_up_the_end(gang: Crew) -> None:
+    handle = await gang.submit("apart")
+    assert await gang.end(gang.start("--until-idle")) == 0, "within 20 s; the thread sleeps for 60"
+    assert "are left behind: asyncio_" in gang.said
+    row = await queue_of(gang.app.store).look(handle.run)
+    assert row is not None
+    assert row.state == "done"

@@ -11,6 +11,9 @@ import logging
 import os
 import signal
 import sys
+import threading
+import time
+from collections.abc import Collection
 
 import click
 import orjson
@@ -27,6 +30,8 @@ from capataz.runtime.shift import Shift, Terms
 from capataz.runtime.watchdog import Pace, Unfit
 
 _log = logging.getLogger("capataz.worker")
+_CLEARED = 2.0
+"""Seconds in which threads that tools have started may end by themselves."""
 
 
 @click.command()
@@ -70,8 +75,10 @@ def worker(
     app, agents = find_app(target, store)
     pace = Pace(beat=beat, stall=stall, drain=drain, poll=min(0.5, beat))
     terms = Terms(slots, per_tenant, crashes, pace)
+    before = threading.enumerate()
     with watched(app, otel, log_json):
         run_loop(_work(app, agents, terms, until_idle))
+    _leave_behind(before)
 
 
 def _log_to_stderr(as_json: bool) -> None:
@@ -103,6 +110,19 @@ async def _work(app: App, agents: tuple[Agent, ...], terms: Terms, until_idle: b
     if unfit is not None:
         _end(unfit)
     await app.close()
+
+
+def _leave_behind(before: Collection[threading.Thread]) -> None:
+    """All is given back by now: a thread that a tool has started and that does not end must not hold the process up."""
+    deadline = time.monotonic() + _CLEARED
+    started = [thread for thread in threading.enumerate() if thread not in before and not thread.daemon]
+    for thread in started:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    if left := [thread.name for thread in started if thread.is_alive()]:
+        _log.warning("threads that tools have started do not end, and are left behind: %s", ", ".join(left))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _listen(shift: Shift) -> None:
